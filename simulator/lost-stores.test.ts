@@ -35,8 +35,8 @@ const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>
   authority: {
     why: "it is not simulated: core/identity/authority/beside.test.ts and runtime/identity/authority/store-lost.test.ts take its store away or put an older one back",
   },
-  // In histories whose cell is on a mode; its configuration is its operator's to set again.
-  "network-view-manager": { process: "network-view-manager", findsBack: true },
+  // In histories whose cell is on a mode. Hosts keep their views until a person lets its store count, and sets its configuration again.
+  "network-view-manager": { process: "network-view-manager", findsBack: false },
   gateway: { why: "it desires nothing of anybody and is nobody's receiver" },
   "personality.caas": {
     why: "it has no part in state distribution, and its truth is in the model of the primary cell",

@@ -362,3 +362,22 @@ test("an id is nobody's once no host can have anything of its name, and not befo
   for (const host of [h1, h2]) placed(host, version());
   assert.deepEqual(ids(), []);
 });
+
+test("with a store its configuration is lost, too: what machines have stays theirs until there is one again", () => {
+  const first = world();
+  first.start();
+  first.want(shop, "security-group/net", group("net", "shop"));
+  first.want(shop, "instance/web", instance("web", "shop"));
+  const id = first.said(shop, "web").id ?? null;
+  const { want, send, said } = world();
+  send({ kind: "start" });
+  const has = [{ id, private: { address: "10.9.0.12", state: "assigned" } }];
+  const network = { address: "10.0.0.1", cluster: "one", peer: "node", version: 5, instances: has };
+  send({ kind: "actual", from: h1, key: "network", value: network });
+  want(shop, "security-group/net", group("net", "shop"));
+  want(shop, "instance/web", instance("web", "shop"));
+  for (const controller of [shop, bank]) send({ kind: "complete", peer: controller });
+  assert.equal(said(shop, "web").address, null);
+  send({ kind: "request", id: 1, request: { kind: "configure", document: configuration } });
+  assert.deepEqual([said(shop, "web").id, said(shop, "web").address], [id, "10.9.0.12"]);
+});

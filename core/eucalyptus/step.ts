@@ -354,6 +354,8 @@ class Turn {
   #settled(): Said {
     const forgotten = this.#forgotten();
     if (forgotten !== null) return forgotten;
+    // It was lost with the rest. Until it is there nobody can say what is his, and all would be nobody's.
+    if (this.#book.configuration === null) return "there is no network configuration yet";
     for (const entry of [...this.#book.addresses.values()])
       if (entry.instance !== null && !this.#book.instances.has(entry.instance)) {
         this.#putAddress(endedAt({ ...entry, instance: null }, this.#next));
