@@ -1,4 +1,4 @@
-import type { DesiredDisk, Layer } from "../../core/documents/vocabulary.ts";
+import type { ActualHost, DesiredDisk, Layer } from "../../core/documents/vocabulary.ts";
 import type {
   FoundMachine,
   HypervisorDriver,
@@ -8,7 +8,9 @@ import type {
 } from "../../host/drivers/hypervisor/driver.ts";
 import { NotConfirmedGone } from "../../host/drivers/hypervisor/process/process.ts";
 import type { StorageDriver } from "../../host/drivers/storage/driver.ts";
-import type { HostName, Uid } from "../../model/cell/identifiers.ts";
+import { overheadMiB } from "../../host/service/planner.ts";
+import { type HostName, hostName, ipv4, mac, type Uid } from "../../model/cell/identifiers.ts";
+import { network } from "../../runtime/installation.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
 import type { Random } from "../kernel/random.ts";
@@ -235,3 +237,19 @@ export class HostMachine {
     return server.accept(layer, machine);
   }
 }
+
+/** What a host says of itself. */
+export const hostSaid = (number: number, memoryMiB: number, cpus: number): ActualHost => ({
+  host: hostName(`h${number}`),
+  state: "up",
+  address: ipv4(network.host(number)),
+  mac: mac(
+    `02:00:0a:00:${[1 + (number >> 8), number & 255].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`,
+  ),
+  memoryMiB,
+  reservedMiB: 0,
+  machineMiB: overheadMiB,
+  cpus,
+  cpuSpeedMHz: 3000,
+  accelerator: "tcg",
+});

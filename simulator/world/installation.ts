@@ -8,7 +8,6 @@ import { createDirectory } from "../../core/directory/directory.ts";
 import { createDnsManager } from "../../core/dns/manager.ts";
 import { type CellServices, rootCell } from "../../core/documents/cells.ts";
 import type { DesiredProbe } from "../../core/documents/ha.ts";
-import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Service } from "../../core/env.ts";
 import { type ControllersReport, createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
 import { createHaManager } from "../../core/ha/manager.ts";
@@ -28,7 +27,6 @@ import { networkNews } from "../../host/network/routers.ts";
 import type { PresencePart } from "../../host/presence/presence-part.ts";
 import { createExecutor } from "../../host/service/executor.ts";
 import { createHostManager } from "../../host/service/manager.ts";
-import { overheadMiB } from "../../host/service/planner.ts";
 import { Executor as AgentExecutor } from "../../host/storage-agent/executor.ts";
 import {
   cellName,
@@ -53,7 +51,7 @@ import { type Life, SimulatedProcess } from "../kernel/process.ts";
 import { beginCellMaker, type Controllers } from "./cell-maker.ts";
 import { Dataplane } from "./dataplane.ts";
 import type { History } from "./history.ts";
-import { HostMachine } from "./host-machine.ts";
+import { HostMachine, hostSaid } from "./host-machine.ts";
 import { hostOfPeer, takePart } from "./host-presence.ts";
 import { ModeAgent } from "./modes/agent.ts";
 import { PowerControllers } from "./power-controllers.ts";
@@ -396,7 +394,7 @@ export class Installation {
     const { memoryMiB } = this.history;
     const machine = new HostMachine({ host: name, kernel, truth, servers });
     const dataplane = new Dataplane(name, kernel, truth);
-    const host = hostOf(number, memoryMiB);
+    const host = hostSaid(number, memoryMiB, cpus);
     const { address } = host;
     const trouble = () => dataplane.trouble;
     const modes = this.#isOnModes ? new ModeAgent({ host: name, address, kernel, truth, trouble }) : null;
@@ -494,18 +492,6 @@ export class Installation {
   }
 }
 
-const hostOf = (number: number, memoryMiB: number): ActualHost => ({
-  host: hostName(`h${number}`),
-  state: "up",
-  address: ipv4(network.host(number)),
-  mac: mac(`02:00:0a:00:${hex(1 + (number >> 8))}:${hex(number & 255)}`),
-  memoryMiB,
-  reservedMiB: 0,
-  machineMiB: overheadMiB,
-  cpus,
-  cpuSpeedMHz: 3000,
-  accelerator: "tcg",
-});
 const hex = (value: number): string => value.toString(16).padStart(2, "0");
 /** From a question on the network to what came back. */
 const answerMs = 1200;
