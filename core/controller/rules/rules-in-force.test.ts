@@ -209,3 +209,10 @@ test("a host that says it takes no slices any more has the rules as one document
   assert.equal(slices(), 0);
   assert.equal(world.phase("shop/second"), "ready");
 });
+
+test("rules that have always been this store's own say nothing of a version from which on they are", () => {
+  const world = new World();
+  world.put(shop());
+  world.put(shop({ second: rule(80) }));
+  assert.ok(!("base" in world.state.policy));
+});
