@@ -381,7 +381,7 @@ declare module "cells/model" {
       readonly placer?: number;
       /** Number of the Storage Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
       readonly storageManager?: number;
-      /** Number of the HA Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
+      /** Number of the HA Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. Another number counts where the one that the child has is gone from the installation. 1 to 9999. */
       readonly haManager?: number;
     };
     /** By which rules the child cell's networks are made, for good: Diverter's, or those of a mode of Eucalyptus, on hosts that offer it. There a `Subnet` is a security group, whose members always reach one another, and addresses come from the network configuration. Default: "DIVERTER". A change replaces the element by a new one. */
