@@ -9,6 +9,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
+import { Viewer } from "../../host/drivers/hypervisor/viewer.testing.ts";
 import type { ElementState } from "../../model/api.ts";
 import {
   capabilityPrefix,
@@ -30,6 +31,7 @@ const specification = `one extends Cell {
   vm extends VM {
     x.memory 96;
     x.restartOnFailure true;
+    x.display "vga";
     root extends VolumeConnection { x.vm "<ref:..>"; x.volume "<ref:/one/disk>"; x.bootOrder 0; }
   }
 }
@@ -204,6 +206,37 @@ const tryForward = async (t: Testbed): Promise<void> => {
   assert.match(zero.stderr, /are no ports/);
 };
 
+/** The whole way of a screen: QEMU, host, controller, gateway, command line. */
+const tryDisplay = async (t: Testbed): Promise<void> => {
+  const display = live(t, "display", vm);
+  await until("it listens", () => /^vnc:/.test(display.said.out));
+  const port = Number(/:(\d+) is the display/.exec(display.said.out)?.[1]);
+  const sockets = [1, 2].map(() => connect(port, "127.0.0.1").on("error", () => undefined));
+  const viewers = sockets.map((socket) => new Viewer(socket));
+  for (const viewer of viewers) {
+    const { width, height, name } = await viewer.shakeHands();
+    assert.ok(width >= 320 && height >= 200, `${width}×${height}`);
+    assert.match(name, /QEMU/);
+    assert.ok(
+      (await viewer.look(width, height)).every((side) => side > 0),
+      "something of the screen came",
+    );
+    viewer.key(0x61);
+  }
+  assert.deepEqual(
+    viewers.map(({ isOpen }) => isOpen),
+    [true, true],
+    "neither ends the other",
+  );
+  // Of IPv4 and IPv6: what listens (state 0A) between 5900 and 5999.
+  const listening = await t.exec("h1", ["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"]);
+  assert.match(listening.stdout, / 0A /, "something listens, so the table is read");
+  assert.doesNotMatch(listening.stdout, /:17[0-6][0-9A-F] [0-9A-F:]+ 0A /);
+  for (const socket of sockets) socket.destroy();
+  display.child.kill("SIGINT");
+  assert.equal(await display.code, 0);
+};
+
 const tryCapabilities = async (t: Testbed): Promise<void> => {
   const file = join(dirname(t.configFile), "two.sf");
   writeFileSync(file, "two extends Cell { net extends Subnet { x.size 8; } }\n");
@@ -276,6 +309,9 @@ test("console and exec reach a real guest, under a capability, and end with a se
     await t.test("on a terminal, Ctrl-] leaves and the terminal is as before", () => tryTerminal(testbed));
     await t.test("exec gives output as it comes, takes input, and ends with its client", () => tryExec(testbed));
     await t.test("a port of a guest is reached from here, one for the guest alone is not", () => tryForward(testbed));
+    await t.test("a screen is shown by the whole way from here, to two viewers, and at no port of the host", () =>
+      tryDisplay(testbed),
+    );
     await t.test("a capability is for the cell's own, and opens once", () => tryCapabilities(testbed));
     await t.test(
       "a user has what is of his account, sees nothing of others', and is out of his console when disabled",
