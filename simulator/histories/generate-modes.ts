@@ -39,7 +39,6 @@ const ofManager: Readonly<Partial<Record<FaultKind, readonly string[]>>> = {
   pause: [`pause ${self}`],
   disk: [`disk ${self} slow`, `disk ${self} failing`],
   partition: [`cut ${self} *`],
-  store: [`copy ${self}`, `lose ${self}`, `put-back ${self}`],
 };
 
 const forMode = (text: CellText): CellText => {
