@@ -1,7 +1,7 @@
 import type { ActualProbe, DesiredProbe } from "../core/documents/ha.ts";
 import type { DesiredPlaces } from "../core/documents/network/network.ts";
 import type { ActualLocation, CellPolicy, DesiredVm } from "../core/documents/vocabulary.ts";
-import type { HostName, Ipv4, PeerName, Uid } from "../model/cell/identifiers.ts";
+import type { Cidr, HostName, Ipv4, PeerName, Uid } from "../model/cell/identifiers.ts";
 import type { FoundMachine } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
 import type { BeatsState } from "./heartbeat/beats-state.ts";
@@ -40,6 +40,8 @@ export interface HostState {
   readonly locations: Map<PeerName, Map<string, ActualLocation>>;
   /** What controllers say of where addresses are, by cell; absent: one of the previous version. */
   readonly places: Map<string, Places>;
+  /** Pools of external addresses, by the root controller's word; null: those of the configuration. */
+  external: readonly Cidr[] | null;
   /** By cell: its number here. Durable. */
   readonly numbers: Map<string, number>;
   /** As controllers sent them; `policies` is what of it counts here. */

@@ -1,5 +1,5 @@
 import type { ActualLocation, CellPolicy, DesiredVm } from "../core/documents/vocabulary.ts";
-import type { PeerName, Uid } from "../model/cell/identifiers.ts";
+import type { Cidr, PeerName, Uid } from "../model/cell/identifiers.ts";
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
 import type { ClaimState } from "./machine/claims/claims.ts";
 import type { Claims } from "./network/addresses.ts";
@@ -16,6 +16,8 @@ export interface Wanted {
   readonly policies: readonly CellPolicy[];
   readonly locations: readonly ActualLocation[];
   readonly entrances: Entrances;
+  /** Pools of external addresses. Absent: nobody has said which. */
+  readonly external?: readonly Cidr[];
   /** There may be more of them: the authority has not spoken since this host's start. */
   readonly entrancesUnheard?: true;
   /** Addresses that are somebody's already. Absent: none is known. */

@@ -1,9 +1,9 @@
-import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses/addresses.ts";
+import { formatIpv4, formatNetwork, parseNetwork } from "../../model/addresses/addresses.ts";
 import { type Cidr, cidr, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { AddressOffer } from "../../model/check/network/check-addresses.ts";
 import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import type { ActualSubnet, DesiredSubnet } from "../documents/network/network.ts";
+import { type ActualSubnet, type DesiredSubnet, poolsKey } from "../documents/network/network.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { desiredSubnet } from "../documents/readers/network.ts";
 import { documentsOf } from "../documents/readers/table.ts";
@@ -13,6 +13,20 @@ import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
+import {
+  blockOf,
+  cidrOf,
+  type ExternalPools,
+  isExternal,
+  noteRange,
+  privateNetworks,
+  publishPools,
+  restorePools,
+  type SubnetRecord,
+  takePools,
+  toBlock,
+  within,
+} from "./pools.ts";
 import {
   beginRecovery,
   mayGiveNew,
@@ -46,11 +60,6 @@ export interface AddressReport {
   readonly controllers: readonly PeerName[];
 }
 
-interface SubnetRecord {
-  readonly client: PeerName;
-  readonly path: string;
-  readonly cidr: string;
-}
 interface Wanted {
   readonly client: PeerName;
   readonly document: DesiredSubnet;
@@ -66,23 +75,20 @@ export interface AddressState {
   /** Stored desires that cannot be read: what they have stays theirs. */
   readonly unread: Set<Uid>;
   readonly recovery: Recovery;
+  readonly external: ExternalPools;
 }
 
-/** RFC 1918. */
-const privateNetworks = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
 /** Network, gateway and broadcast take three addresses, so fewer than eight are hardly a subnet. */
 const smallestOrder = 3;
 const largestOrder = 24;
 
-/** Clients: `controller.<cell>`. Records: `subnet/<uid>`, `recovery`. */
+/** Clients: `controller.<cell>`, for pools that of the root cell. Records: `subnet/<uid>`, `recovery`. */
 export function createAddressManager(options: AddressManagerOptions): Service<AddressState> {
-  const pools = { internal: blockOf(options.internalPool), external: blockOf(options.externalPool) };
-  const offer = toJson(addressOfferOf(options));
   return {
     restore: (restored) => restore(restored, options),
     step: (state, input) => {
-      receive(state, input, pools, offer);
-      if (input.kind === "start") state.outbox.effects.push({ kind: "publish", key: "addresses", value: offer });
+      receive(state, input, options);
+      if (state.started) settlePools(state, options);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
@@ -100,7 +106,16 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
     },
   };
 }
-type Pools = { readonly internal: Block; readonly external: Block };
+interface Pools {
+  readonly internal: Block;
+  readonly external: readonly Block[];
+}
+const poolsOf = ({ external }: AddressState, { internalPool }: AddressManagerOptions): Pools => ({
+  internal: blockOf(internalPool),
+  external: external.inForce.map(blockOf),
+});
+const offerOf = ({ external }: AddressState, options: AddressManagerOptions): Json =>
+  toJson(addressOfferOf({ ...options, externalPools: external.inForce }));
 
 /**
  * What the pools could ever give, for controllers to tell what can never be given: the same rules as below, as if nobody
@@ -109,8 +124,11 @@ type Pools = { readonly internal: Block; readonly external: Block };
 export function addressOfferOf({
   internalPool,
   externalPool,
+  externalPools = [externalPool],
   reserved = [],
-}: Pick<AddressManagerOptions, "internalPool" | "externalPool" | "reserved">): AddressOffer {
+}: Pick<AddressManagerOptions, "internalPool" | "externalPool" | "reserved"> & {
+  readonly externalPools?: readonly string[];
+}): AddressOffer {
   const empty = createBlocks<string>();
   for (const text of reserved) take(empty, blockOf(text), "the installation itself");
   const largest = (pool: Block): number => {
@@ -118,28 +136,19 @@ export function addressOfferOf({
     while (order >= smallestOrder && firstFree(empty, pool, order) === null) order -= 1;
     return order < smallestOrder ? 0 : 2 ** order;
   };
-  const [internal, external] = [blockOf(internalPool), blockOf(externalPool)];
+  const internal = blockOf(internalPool);
+  const [pool = externalPool] = externalPools;
   return {
     internal: { pool: internalPool, largest: largest(internal), fixed: [internalPool, ...privateNetworks] },
-    external: { pool: externalPool, largest: largest(external), fixed: [externalPool] },
+    external: { pool, largest: Math.max(...externalPools.map((each) => largest(blockOf(each)))), fixed: externalPools },
     reserved,
     shortestPrefix: 32 - largestOrder,
     longestPrefix: 32 - smallestOrder,
   };
 }
 
-/** Configuration is the operator's: a pool that is no CIDR is a fault of the installation. */
-function blockOf(text: string): Block {
-  const network = parseNetwork(text);
-  if (network === null || network.hostBits) throw new Error(`"${text}" is not a network in CIDR notation`);
-  return toBlock(network);
-}
-const toBlock = (network: Network): Block => ({ first: network.first, order: 32 - network.prefixLength });
-const cidrOf = (block: Block): string => `${formatIpv4(block.first)}/${32 - block.order}`;
-const within = (block: Block, outer: Block): boolean =>
-  block.order <= outer.order && block.first >= outer.first && block.first < outer.first + 2 ** outer.order;
-
-function restore(restored: Restored, { reserved = [], controllers }: AddressManagerOptions): AddressState {
+function restore(restored: Restored, options: AddressManagerOptions): AddressState {
+  const { reserved = [], controllers } = options;
   const blocks = createBlocks<string>();
   for (const text of reserved) take(blocks, blockOf(text), "the installation itself");
   const subnets = new Map<Uid, SubnetRecord>();
@@ -152,10 +161,16 @@ function restore(restored: Restored, { reserved = [], controllers }: AddressMana
   const outbox = createOutbox(restored);
   const [wanted, unplaced, unread] = [new Map<Uid, Wanted>(), new Set<Uid>(), new Set<Uid>()];
   const recovery = restoreRecovery(restored, controllers);
-  return { outbox, started: false, wanted, subnets, blocks, unplaced, unread, recovery };
+  const external = restorePools(subnets, options);
+  return { outbox, started: false, wanted, subnets, blocks, unplaced, unread, recovery, external };
 }
 
-function receive(state: AddressState, input: Input, pools: Pools, offer: Json): void {
+function receive(state: AddressState, input: Input, options: AddressManagerOptions): void {
+  if (input.kind === "desired" && input.key === poolsKey) {
+    takePools(state.external, input.value);
+    return;
+  }
+  const pools = poolsOf(state, options);
   if (input.kind === "desired") {
     const uid = input.key.slice("subnet/".length) as Uid;
     const hadNone = !state.subnets.has(uid) && state.wanted.get(uid)?.document.has === undefined;
@@ -166,6 +181,7 @@ function receive(state: AddressState, input: Input, pools: Pools, offer: Json): 
     reconcile(state, uid, pools);
   } else if (input.kind === "start") {
     state.started = true;
+    publishOffer(state, options);
     state.outbox.quiet = true;
     log(state.outbox, "service/restored", { subnets: state.subnets.size });
     const isBlank = state.subnets.size + state.wanted.size + state.unread.size === 0;
@@ -178,9 +194,23 @@ function receive(state: AddressState, input: Input, pools: Pools, offer: Json): 
     const report = input.request as unknown as AddressReport;
     if (isObject(input.request) && report.kind === "controllers")
       if (takeControllers(state.recovery, state.outbox, report.controllers)) placeWaiting(state, pools);
-    const response = isOffersRequest(input.request) ? offer : { subnets: state.subnets.size };
+    const response = isOffersRequest(input.request) ? offerOf(state, options) : { subnets: state.subnets.size };
     state.outbox.effects.push({ kind: "reply", id: input.id, response });
   }
+}
+
+/** Whoever waits for a range may get one of pools that are others than before. */
+function settlePools(state: AddressState, options: AddressManagerOptions): void {
+  const { external, outbox, blocks } = state;
+  while (external.offered?.join() !== external.inForce.join()) {
+    publishOffer(state, options);
+    placeWaiting(state, poolsOf(state, options));
+  }
+  publishPools(external, blocks, outbox);
+}
+function publishOffer(state: AddressState, options: AddressManagerOptions): void {
+  state.external.offered = state.external.inForce;
+  state.outbox.effects.push({ kind: "publish", key: "addresses", value: offerOf(state, options) });
 }
 
 function placeWaiting(state: AddressState, pools: Pools): void {
@@ -214,7 +244,7 @@ function reconcile(state: AddressState, uid: Uid, pools: Pools): void {
   if (state.unread.has(uid)) return;
   const wanted = state.wanted.get(uid);
   const record = state.subnets.get(uid);
-  if (record !== undefined && (wanted === undefined || !satisfies(record, wanted.document, pools))) {
+  if (record !== undefined && (wanted === undefined || !satisfies(state, record, wanted.document))) {
     release(state, uid, record);
     if (wanted === undefined) publish(state.outbox, actualKey(record.client, `subnet/${uid}`), null);
     else allocate(state, uid, wanted, pools);
@@ -231,6 +261,7 @@ function reconcile(state: AddressState, uid: Uid, pools: Pools): void {
 
 function release(state: AddressState, uid: Uid, record: SubnetRecord): void {
   free(state.blocks, blockOf(record.cidr));
+  noteRange(state.external, uid, null);
   state.subnets.delete(uid);
   write(state.outbox, `subnet/${uid}`, null);
   log(state.outbox, "subnet/freed", { uid, path: record.path, cidr: record.cidr });
@@ -245,8 +276,10 @@ function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, p
     return;
   }
   state.unplaced.delete(uid);
-  const record: SubnetRecord = { client, path: document.path, cidr: cidrOf(found.value) };
+  const external = document.addressRange === "external" ? { external: true as const } : {};
+  const record: SubnetRecord = { client, path: document.path, cidr: cidrOf(found.value), ...external };
   take(state.blocks, found.value, `"${document.path}"`);
+  noteRange(state.external, uid, record);
   state.subnets.set(uid, record);
   write(state.outbox, `subnet/${uid}`, record);
   log(state.outbox, "subnet/allocated", { uid, path: record.path, cidr: record.cidr });
@@ -267,18 +300,22 @@ function find(state: AddressState, client: PeerName, document: DesiredSubnet, po
 const orderFor = (size: number): number => Math.max(smallestOrder, Math.ceil(Math.log2(size)));
 
 function cut(state: AddressState, client: PeerName, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
-  const pool = pools[document.addressRange];
+  const all = document.addressRange === "internal" ? [pools.internal] : pools.external;
   const order = orderFor(document.size);
-  if (order > pool.order || order > largestOrder) {
-    const most = 2 ** Math.min(pool.order, largestOrder);
+  const largest = Math.min(largestOrder, Math.max(...all.map((pool) => pool.order)));
+  if (order > largest) {
+    const most = 2 ** largest;
     return fail(progress("failed", `${document.size} addresses are more than a subnet can have here: at most ${most}`));
   }
-  const block = firstFree(state.blocks, pool, order);
-  if (block !== null) return ok(block);
+  for (const pool of all) {
+    const block = firstFree(state.blocks, pool, order);
+    if (block !== null) return ok(block);
+  }
+  const named = `${all.length === 1 ? "pool" : "pools"} ${all.map(cidrOf).join(", ")} ${all.length === 1 ? "has" : "have"}`;
   return fail(
     progress(
       "waiting",
-      `the ${document.addressRange} pool ${cidrOf(pool)} has no ${2 ** order} addresses together left: ${whatFrees(state, client, pool, order)}`,
+      `the ${document.addressRange} ${named} no ${2 ** order} addresses together left: ${whatFrees(state, client, all, order)}`,
     ),
   );
 }
@@ -287,16 +324,16 @@ function cut(state: AddressState, client: PeerName, document: DesiredSubnet, poo
 const mostAdvised = 64;
 const mostNamed = 3;
 /** What would make room for a block: other cells' subnets are not named. */
-function whatFrees(state: AddressState, client: PeerName, pool: Block, order: number): string {
+function whatFrees(state: AddressState, client: PeerName, pools: readonly Block[], order: number): string {
   let fits = order - 1;
-  while (fits >= smallestOrder && firstFree(state.blocks, pool, fits) === null) fits -= 1;
+  while (fits >= smallestOrder && pools.every((pool) => firstFree(state.blocks, pool, fits) === null)) fits -= 1;
   const smaller = fits >= smallestOrder ? [`make it smaller (\`x.size ${2 ** fits}\` fits)`] : [];
   const own =
     state.unplaced.size > mostAdvised
       ? []
       : [...state.subnets.values()].filter((record) => {
           const block = blockOf(record.cidr);
-          return record.client === client && block.order >= order && within(block, pool);
+          return record.client === client && block.order >= order && pools.some((pool) => within(block, pool));
         });
   const names = own.slice(0, mostNamed).map(({ path }) => path);
   const others = own.length === 0 ? [] : [`delete a subnet of the cell that has as many (${names.join(", ")})`];
@@ -340,8 +377,8 @@ function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Resu
   if (!isAllowed(block, document.addressRange, pools)) {
     const right =
       document.addressRange === "external"
-        ? `inside the external pool ${cidrOf(pools.external)}`
-        : `inside the internal pool ${cidrOf(pools.internal)} or private (${privateNetworks.join(", ")})`;
+        ? `inside the external ${pools.external.length === 1 ? "pool" : "pools"} ${pools.external.map(cidrOf).join(", ")}`
+        : `inside the internal pool ${cidrOf(pools.internal)} or private (${privateNetworks.join(", ")}), and in no external pool`;
     return failed(`${document.cidr} cannot be used: an ${document.addressRange} subnet is ${right}`);
   }
   const owner = ownerIn(state.blocks, block);
@@ -349,14 +386,20 @@ function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Resu
 }
 
 function isAllowed(block: Block, range: DesiredSubnet["addressRange"], pools: Pools): boolean {
-  if (within(block, pools[range])) return true;
-  return range === "internal" && privateNetworks.some((text) => within(block, blockOf(text)));
+  if (range === "external") return pools.external.some((pool) => within(block, pool));
+  if (within(block, pools.internal)) return true;
+  const isOutside = pools.external.some((pool) => within(block, pool) || within(pool, block));
+  return !isOutside && privateNetworks.some((text) => within(block, blockOf(text)));
 }
 
-/** May the subnet keep the block that it has? */
-function satisfies(record: SubnetRecord, document: DesiredSubnet, pools: Pools): boolean {
+/**
+ * May the subnet keep the block that it has? Machines use it: other pools that were declared since take it from nobody, as long
+ * as the subnet is of the range that it was given for.
+ */
+function satisfies(state: AddressState, record: SubnetRecord, document: DesiredSubnet): boolean {
   const block = blockOf(record.cidr);
-  if (2 ** block.order < document.size || !isAllowed(block, document.addressRange, pools)) return false;
+  const range = isExternal(state.external, record) ? "external" : "internal";
+  if (2 ** block.order < document.size || range !== document.addressRange) return false;
   return document.cidr === null || document.cidr === record.cidr;
 }
 

@@ -30,6 +30,7 @@ import { desireDedications, desireMarks } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireGroups } from "./services/groups.ts";
 import { desireHosts } from "./services/hosts.ts";
+import { desirePools } from "./services/pools/external-pools.ts";
 import { advancePools, desirePooled, placersToFollow } from "./services/pools/given.ts";
 import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
 import { desireTenants, followTenants } from "./services/tenants.ts";
@@ -133,6 +134,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("marks", (desires) => desireMarks(state, desires));
   state.pass.always("pools", (desires) => desirePooled(state, desires));
   desireClaims(state);
+  state.pass.always("external pools", (desires) => desirePools(state, desires));
   state.pass.always("zone", (desires) => desireZone(state, desires));
   desireTenants(state);
   state.pass.always("owners", (desires) => {

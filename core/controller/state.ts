@@ -36,6 +36,7 @@ import type { Indexes } from "./changes/indexes.ts";
 import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Working } from "./changes/work.ts";
+import { knownPools } from "./network/known-pools.ts";
 import type { Compiled } from "./network/policy.ts";
 import type {
   Answers,
@@ -450,14 +451,14 @@ export const offerKeys = (state: ControllerState): ReadonlyMap<PeerName, string>
 export function offersOf(state: ControllerState): Supply {
   const said = <T>(kind: Document<T>, peer: PeerName, key: string): T | undefined =>
     kind.of(state.actual.get(peer)?.get(key)) ?? undefined;
-  const supply = supplyOf({
-    hosts: said(hostOffers, placerOf(state), "hosts"),
-    storage: said(storageOffers, storageManagerOf(state), "storage"),
-    addresses: said(addressOffer, addressManager, "addresses"),
-  });
   const keptMiB = keptMiBOf(state);
   return {
-    ...supply,
+    ...supplyOf({
+      hosts: said(hostOffers, placerOf(state), "hosts"),
+      storage: said(storageOffers, storageManagerOf(state), "storage"),
+      addresses: said(addressOffer, addressManager, "addresses"),
+    }),
+    ...knownPools(state.actual, state.options, addressManager),
     ...(state.cell === null ? {} : { present: state.cell }),
     ...(keptMiB === null ? {} : { keptMiB }),
     ...(state.options.networkMode === undefined ? {} : { networkMode: state.options.networkMode }),

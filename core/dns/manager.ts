@@ -366,7 +366,12 @@ function visible(state: DnsState, name: string, cell: string | null): DesiredNam
   return isOwn || wanted.document.public === true ? wanted.document : null;
 }
 
-const zonesOf = (state: DnsState, zone: DesiredZone, { domain, externalPools }: Around): readonly HandedZone[] => {
+const zonesOf = (
+  state: DnsState,
+  zone: DesiredZone,
+  { domain, externalPools: known }: Around,
+): readonly HandedZone[] => {
+  const externalPools = zone.pools ?? known;
   const documents = [...state.owners.values()].flatMap((owner) => state.wanted.get(owner)?.document ?? []);
   return handedZones(zone, documents, domain, externalPools);
 };
@@ -384,7 +389,7 @@ function zoneNumber(state: DnsState, around: Around): ZoneNumber | null {
   if (zone === null) return null;
   const serial =
     handed !== null && !state.touched ? handed.serial : numbered(state, zonesOf(state, zone, around), around.wallMs);
-  const zones = [zone.zone, ...around.externalPools.flatMap(reverseZones).map(({ name }) => name)];
+  const zones = [zone.zone, ...(zone.pools ?? around.externalPools).flatMap(reverseZones).map(({ name }) => name)];
   return { zones, serial, secondaries: zone.secondaries };
 }
 /** Whoever waits is told at once what is another already, and within 100 ms what becomes another. */

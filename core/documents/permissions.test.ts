@@ -74,6 +74,7 @@ const desired = [
   "protected/u-1",
   "settings",
   "zone",
+  "pools",
   "instance/u-1",
   "security-group/u-1",
   "network-view",
@@ -217,7 +218,7 @@ const everyController = (...what: readonly string[]): string[] =>
 
 /** Everything that is allowed, written out by hand: what is not here is refused. */
 const expected: Readonly<Record<string, readonly string[]>> = {
-  "address-manager desires": everyController("subnet/u-1"),
+  "address-manager desires": [...everyController("subnet/u-1"), "controller.root pools"],
   "dns-manager desires": [...everyController("name/u-1"), "controller.root zone"],
   "placer desires": [
     ...everyController("placement/u-1"),
@@ -245,6 +246,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "controller.root policy/root",
     "controller.shop policy/shop",
     "controller.root root-vm",
+    "controller.root pools",
     "ha-manager probe/h1",
     "ha-manager beats",
     "network-view-manager network-view",

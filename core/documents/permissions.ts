@@ -54,7 +54,7 @@ const orders = { "controller.root": ["POST /backup"] } as const;
  */
 export const permissions = {
   "address-manager": {
-    desires: { controller: ["subnet/<uid>"] },
+    desires: { controller: ["subnet/<uid>"], "controller.root": ["pools"] },
     sees: { controller: ["addresses", "<peer>/…"] },
     asks: {
       gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /offers"],
@@ -171,7 +171,7 @@ export const permissions = {
   host: {
     desires: {
       controller: ["vm/<uid>", "policy/<cell>", "slice/<cell>/…", "places/<cell>"],
-      "controller.root": ["root-vm", "claim/<name>"],
+      "controller.root": ["root-vm", "claim/<name>", "pools"],
       "ha-manager": ["probe/<name>", "beats"],
       "network-view-manager": ["network-view", "network-slice/<name>"],
     },

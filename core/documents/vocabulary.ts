@@ -45,6 +45,7 @@ import type { Granted, GrownDisk, Holding, Kept, MadeOf, OriginLacks, VolumeSize
  * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
  * | places/<cell>           | controller → host.<name>           |                                   |
  * | root-vm, claim/<host>   | root controller → host.<name>      | host → root controller, of a claim |
+ * | pools                   | root controller → address-manager, host.<name> | address-manager → root controller |
  * | host                    |                                    | host → placer, controllers        |
  * | taken/<vm uid>          |                                    | host → placer, placer.<n>         |
  * | hosts, storage, addresses |                                  | placer, storage-manager, address-manager → controllers |

@@ -154,6 +154,8 @@ export const eventNames = {
   "policy/version": "a cell's compiled rules changed: version and number of rules",
   // Addresses and names.
   "subnet/allocated": "a subnet got its range",
+  "pools/left-out":
+    "external pools that are declared and not in force, since internal subnets have a part of them: pools",
   "subnet/freed": "a subnet's range is free again",
   "subnet/range-given-up": "another subnet has its range and no machine uses it here, so a subnet asks for another one",
   "subnet/state": "what a controller is told of a subnet changed",

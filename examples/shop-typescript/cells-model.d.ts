@@ -161,6 +161,10 @@ declare module "cells/model" {
       /** So many hosts are left to the cloud's own VMs: no VM with `x.placement.dedication "strict"` makes one of the last its account's alone, and none of the last goes into a flavour. What stands there already stays. Of the root cell alone. Absent: 0. 0 to 16. */
       readonly systemHosts?: number;
     };
+    readonly pools?: {
+      /** Of the root cell alone: from one to eight networks that are routed to the hosts, from which subnets with `x.addressRange "external"` get addresses, in this order. One of which a subnet has addresses stays in the list until they are given back. Absent: 198.18.0.0/15. */
+      readonly external?: readonly string[];
+    };
     readonly zone?: {
       /** Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks. */
       readonly name?: string;

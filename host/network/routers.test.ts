@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4 } from "../../model/cell/identifiers.ts";
+import { cidr, ipv4 } from "../../model/cell/identifiers.ts";
 import { routerTrouble } from "./routers.ts";
 
 const router = (address: string, answers: boolean) => ({ address: ipv4(address), mac: null, answers, isUsed: answers });
@@ -16,4 +16,10 @@ test("a host tells of upstream routers that do not answer, and whether anything 
     routerTrouble([router("192.0.2.1", false), router("192.0.2.2", true)]) ?? "",
     /192\.0\.2\.1 does not answer ARP; what goes outside takes another one$/,
   );
+  const pools = ["203.0.113.0/24", "192.0.2.0/29"].map((pool) => cidr(pool));
+  assert.match(
+    routerTrouble([router("192.0.2.1", true)], pools) ?? "",
+    /^its upstream router 192\.0\.2\.1 is in the external pool 192\.0\.2\.0\/29, .*: take it out of `x\.pools\.external`/,
+  );
+  assert.equal(routerTrouble([router("192.0.2.9", true)], pools), null);
 });

@@ -1,6 +1,8 @@
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
-import { mac } from "../../model/cell/identifiers.ts";
+import { parseNetwork } from "../../model/addresses/addresses.ts";
+import { whatHolds } from "../../model/addresses/pools.ts";
+import { type Cidr, mac } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { InterfaceGroups, RouterFact } from "../drivers/network/driver.ts";
 import type { HostRequest } from "../host-requests.ts";
@@ -76,8 +78,14 @@ export const hostSays = ({ routers, presence, network }: HostState, host: Actual
 });
 
 /** Why external addresses here do not reach outside, or might not for long; null: they do, or there is no way out. */
-export const routerTrouble = (routers: readonly RouterFact[]): string | null => {
+export const routerTrouble = (routers: readonly RouterFact[], pools: readonly Cidr[] = []): string | null => {
   if (routers.length === 0) return null;
+  for (const { address } of routers) {
+    const network = parseNetwork(`${address}/32`);
+    const pool = network === null ? undefined : whatHolds(network, pools);
+    if (pool !== undefined)
+      return `its upstream router ${address} is in the external pool ${pool}, whose addresses VMs are given: take it out of \`x.pools.external\` of the root cell`;
+  }
   const silent = routers.filter(({ answers }) => !answers).map(({ address }) => address);
   if (silent.length === 0) return null;
   const names = `${silent.length === 1 ? "its upstream router" : "its upstream routers"} ${silent.join(" and ")}`;

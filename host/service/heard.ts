@@ -1,6 +1,12 @@
 import type { Taken } from "../../core/distribution/views/view.ts";
-import type { PolicySlice } from "../../core/documents/network/network.ts";
-import { actualLocation, cellPolicy, desiredPlaces, policySlice } from "../../core/documents/readers/network.ts";
+import { type PolicySlice, poolsKey } from "../../core/documents/network/network.ts";
+import {
+  actualLocation,
+  cellPolicy,
+  desiredPlaces,
+  desiredPools,
+  policySlice,
+} from "../../core/documents/readers/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
@@ -33,6 +39,7 @@ export const takeRules = (
   effects: Effect[],
 ): boolean | string => {
   if (takeNetworkDesire(state.network, { kind, name: cell, value }, effects)) return false;
+  if (kind === poolsKey) return takePools(state, value);
   if (cell !== cellOf(from)) return `its cell is ${cell}`;
   if (kind === "places") {
     const said = value === null ? null : desiredPlaces.of(value, cell);
@@ -54,9 +61,16 @@ export const takeRules = (
   if (policy === null && value !== null) return malformed;
   return takeView(state, cell, view, view.takeManifest(policy), effects);
 };
+/** What is external here is so for every cell. One that cannot be read takes nothing away. */
+function takePools(state: HostState, value: Json): boolean | string {
+  const said = value === null ? null : desiredPools.of(value);
+  if (value !== null && said === null) return malformed;
+  state.external = said?.external ?? null;
+  return true;
+}
 const malformed = "it is malformed, or about another cell than its key";
 interface Rules {
-  /** Of the document: `policy`, `slice`, `places`, or of a view of Eucalyptus. */
+  /** Of the document: `policy`, `slice`, `places`, `pools`, or of a view of Eucalyptus. */
   readonly kind: string;
   readonly cell: string;
   /** Of a slice. */

@@ -54,6 +54,7 @@ export const restoreState = (restored: Restored, { host, network }: HostManagerO
     views: new Map(),
     locations: new Map(),
     places: new Map(),
+    external: null,
     numbers: new Map(),
     saidPolicies: new Map(),
     peerAddresses: null,
@@ -174,8 +175,10 @@ export const wantedOf = (state: HostState): Wanted => {
   const locations = believedLocations(state);
   const entrances = state.entrances.known;
   const unheard = state.entrances.heard ? {} : { entrancesUnheard: true as const };
+  const { vms, claims, claimed } = state;
+  const external = state.external === null ? {} : { external: state.external };
   return withSuccession(
-    { vms: state.vms, policies, locations, entrances, ...unheard, claims: state.claims, claimed: state.claimed },
+    { vms, policies, locations, entrances, ...unheard, ...external, claims, claimed },
     state.succession,
     state.now,
   );

@@ -106,8 +106,8 @@ export const measureHost = (
   ];
 };
 
-const remarkOn = ({ succession, routers }: HostState): Pick<HostStatus, "remark"> => {
-  const remarks = [succession.trouble, routerTrouble(routers)].filter((text) => text !== null);
+const remarkOn = ({ succession, routers, external }: HostState): Pick<HostStatus, "remark"> => {
+  const remarks = [succession.trouble, routerTrouble(routers, external ?? [])].filter((text) => text !== null);
   return remarks.length === 0 ? {} : { remark: remarks.join("; ") };
 };
 

@@ -206,7 +206,7 @@ const handleDesired = (
   let taken: boolean | string | null = null;
   if (kind === "claim") taken = takeClaim(state.claimed, host, value, effects);
   else if (kind === "probe") taken = takeProbeDesire(state, { from, name, value }, onProbes);
-  else if (/^(?:places|policy|slice|network-view|network-slice)$/.test(kind ?? ""))
+  else if (/^(?:places|policy|pools|slice|network-view|network-slice)$/.test(kind ?? ""))
     taken = takeRules(state, from, { kind: kind ?? "", cell: name, name: slice, value }, effects);
   if (taken !== null) return typeof taken === "string" ? refuse(taken) : taken;
   const vm = uid(name);

@@ -90,8 +90,8 @@ const numbersOf = once((locations: GlobalNetwork["locations"]) => locations.map(
  * with tens of thousands of rules, or as many of them: so each is told by a number and not read again at every plan. The same
  * content in another document is another one here; whoever implements it finds that there is nothing to do.
  */
-export const revisionOf = ({ policies, interfaces, locations }: GlobalNetwork): string =>
-  JSON.stringify([policies.map(numberOf), interfaces, numbersOf(locations)]);
+export const revisionOf = ({ policies, interfaces, locations, external }: GlobalNetwork): string =>
+  JSON.stringify([policies.map(numberOf), interfaces, numbersOf(locations), ...(external ?? [])]);
 
 export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmRecord => ({
   client: client ?? ("" as PeerName),
@@ -385,4 +385,5 @@ export const globalNetwork = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord
   policies: byText(wanted.policies, (policy) => policy.cell),
   interfaces: localInterfaces(wanted, records),
   locations: inOrder(wanted.locations),
+  ...(wanted.external === undefined ? {} : { external: wanted.external }),
 });

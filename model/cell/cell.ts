@@ -33,6 +33,8 @@ export interface Cell {
   readonly placement?: PlacementSettings;
   /** `x.zone.*`, of the root cell alone. Absent: nobody outside is told names of the cloud. */
   readonly zone?: OutwardZone;
+  /** `x.pools.external`, of the root cell alone. Absent: 198.18.0.0/15. */
+  readonly externalPools?: readonly Cidr[];
   /** In document order. The Cell component itself is not among them. */
   readonly elements: ReadonlyMap<ElementPath, Element>;
 }

@@ -56,6 +56,7 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.zone.servers", cell.zone?.servers.join(" ")],
     ["x.zone.secondaries", cell.zone?.secondaries.join(" ")],
     ["x.zone.key", cell.zone?.key],
+    ["x.pools.external", cell.externalPools?.join(" ")],
     ...Object.entries(cell.ha ?? {}).map(([name, value]): [string, Json] => [
       `x.ha.${name}`,
       typeof value === "number" ? value : value.join(" "),

@@ -23,6 +23,7 @@ import type { ReportFault } from "./fault.ts";
 import { checkBackup } from "./root-cell/check-backup.ts";
 import { checkHa } from "./root-cell/check-ha.ts";
 import { checkPlacementSettings } from "./root-cell/check-placement.ts";
+import { checkPools } from "./root-cell/check-pools.ts";
 import { checkTenants } from "./root-cell/check-tenants.ts";
 import { checkZone } from "./root-cell/check-zone.ts";
 
@@ -36,6 +37,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   checkHa(cell, fault);
   checkPlacementSettings(cell, fault);
   checkZone(cell, fault);
+  checkPools(cell, fault);
   checkTenants(cell, fault);
   checkRecreatable(cell, fault);
   const cycles = copyCycles(elements, cell);

@@ -6,6 +6,7 @@ import type { ReportFault } from "./fault.ts";
 import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./network/check-addresses.ts";
 import { checkMode } from "./network/check-mode.ts";
 import { checkForwardedNetworks } from "./network/check-network.ts";
+import { checkPoolsInUse, type KnownPools } from "./root-cell/check-pools.ts";
 
 /**
  * What the installation could ever give. A part that is null is not known (its service was not heard, or does not know all
@@ -28,6 +29,8 @@ export interface Supply {
   readonly accepted?: true;
   /** Of the cell's networks, for good. Absent: Diverter. */
   readonly networkMode?: Mode;
+  /** What is given of the pools that the root cell declares. Absent: it is not known, or another cell's model. */
+  readonly pools?: KnownPools;
 }
 export const unknownSupply: Supply = { hosts: null, storage: null, addresses: null };
 /** For a model that is stored: it is read as it was accepted. */
@@ -40,7 +43,7 @@ export const uncheckedIn = (supply: Supply): readonly ("hosts" | "storage" | "ad
 /** Refuses what could only ever wait. An all-or-none cell must also be possible as a whole, since it is had as a whole. */
 export function checkSupply(
   cell: Cell,
-  { hosts, storage, addresses, marks, present, networkMode }: Supply,
+  { hosts, storage, addresses, marks, present, networkMode, pools }: Supply,
   fault: ReportFault,
 ): void {
   if (networkMode !== undefined) checkMode(cell, networkMode, fault);
@@ -51,6 +54,7 @@ export function checkSupply(
   // Of a mode's, the network configuration has others.
   if (addresses !== null && networkMode === undefined) checkAddresses(asked, addresses, fault);
   if (addresses !== null) checkForwardedNetworks(asked, addresses, fault);
+  checkPoolsInUse(cell, present, addresses, pools, fault);
   if (cell.deploy !== "all-or-none" || asked.length === 0) return;
   if (hosts !== null) checkHostsOfAll(cell, asked, hosts, fault);
   if (storage !== null) checkStorageOfAll(cell, asked, storage, fault);

@@ -5,7 +5,7 @@ import type { Cell, Element, ElementType } from "../cell/cell.ts";
 import { childDocument } from "../cell/child-document.ts";
 import { AttributeValues, buildElement } from "../cell/elements.ts";
 import { hintOf } from "../cell/example-value.ts";
-import { cellName, type ElementPath, elementPath } from "../cell/identifiers.ts";
+import { cellName, cidr, type ElementPath, elementPath } from "../cell/identifiers.ts";
 import { attributeNames, attributeSchema, elementSchemas, isElementType, standardPrototypes } from "../cell/schema.ts";
 import { ValueFault } from "../cell/value-fault.ts";
 import { closestName, didYouMean } from "../diagnostics/closest-name.ts";
@@ -179,14 +179,14 @@ class Checker {
 
   /** What no element shows alone. Each check goes over the whole cell, and costs little of each element. */
   *#checkWhole(cell: Cell, component: JsonObject, position: Position | undefined, supply: Supply): InSlices<void> {
-    checkCell(cell, this.#fault);
-    yield cell.elements.size;
-    if (supply.accepted) return;
     const faultOfCell: ReportFault = (code, message, path, more = {}) => {
       const { attribute } = more;
       const at = path === cell.path && attribute ? this.#at(component, attribute, "value", position) : {};
       this.#fault(code, message, path, { ...more, ...at });
     };
+    checkCell(cell, faultOfCell);
+    yield cell.elements.size;
+    if (supply.accepted) return;
     checkBounds(cell, this.#fault);
     checkNetwork(cell, this.#fault);
     checkModes(cell, this.#fault);
@@ -244,6 +244,7 @@ class Checker {
     );
     const placement = placementSettingsOf((attribute) => values.number(attribute));
     const zone = zoneOf(values);
+    const externalPools = values.texts("x.pools.external")?.map((each) => cidr(each));
     const defaults = opennessOf(values, "x.defaults");
     const hasDefaults = Object.keys(defaults).length > 0;
     const limited = limitsOf((attribute) => values.number(attribute));
@@ -260,6 +261,7 @@ class Checker {
       ...(ha === null ? {} : { ha }),
       ...(placement === null ? {} : { placement }),
       ...(zone === null ? {} : { zone }),
+      ...(externalPools === undefined ? {} : { externalPools: Object.freeze(externalPools) }),
       elements,
     });
   }

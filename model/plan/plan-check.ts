@@ -162,6 +162,7 @@ function settings(cell: Cell): Map<string, Json> {
     found.set(`x.backup.${name.replace(/Minutes$/, "")}`, value);
   for (const [name, value] of Object.entries(cell.zone ?? {}))
     found.set(`x.zone.${name}`, Array.isArray(value) ? value.join(" ") : value);
+  if (cell.externalPools) found.set("x.pools.external", cell.externalPools.join(" "));
   for (const [name, value] of Object.entries(cell.ha ?? {}))
     found.set(`x.ha.${name}`, Array.isArray(value) ? value.join(" ") : value);
   return found;

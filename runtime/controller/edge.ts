@@ -13,7 +13,7 @@ import { findPeer, listPeers } from "../transport/peers.ts";
 import { watchMembers, watchPeers } from "../transport/peers-watch.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./names/name-server.ts";
-import { namesOutside } from "./names/names-outside.ts";
+import { asked, namesOutside } from "./names/names-outside.ts";
 import { createRoutes, createUpgrades } from "./routes.ts";
 import { haEnrolment } from "./services/ha-companion.ts";
 import { serviceOptions } from "./services/root-secret.ts";
@@ -92,12 +92,7 @@ export async function runController(
     closers.push(manager.stop);
     const outside = namesOutside({
       from: address,
-      resolvers: async () => (await running.request({ method: "RESOLVERS" })) as unknown as readonly string[],
-      guarded: {
-        domain: controller.domain,
-        networks: [network.underlay, network.internalPool, network.externalPool],
-        closed: [network.underlay, network.internalPool],
-      },
+      ...asked(controller.domain, () => running.request({ method: "RESOLVERS" })),
     });
     closers.push(async () => outside.close());
     const forget = observer.measures(outside.metrics);

@@ -1,5 +1,6 @@
 import type { actualDocuments, desiredDocuments } from "../../core/documents/readers/table.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { poolsInForce, zoneWithPools } from "./pool-samples.ts";
 
 /**
  * One good document of every kind, by the keys of the table of readers: a kind that is added there without a sample here does
@@ -148,10 +149,11 @@ const guarded = { guard: 3, unguarded: true };
 export const desiredSamples = {
   "address-manager": {
     "subnet/<uid>": { uid: "c1-4", cell: "shop", path: "shop/net", size: 8, addressRange: "internal", cidr: null },
+    pools: { external: ["203.0.113.0/24"] },
   },
   "dns-manager": {
     "name/<uid>": { uid: "c1-4", name: "web.shop.cells.internal", address: "10.64.0.2", public: true },
-    zone: { zone: "cloud.example.org", servers: ["ns1.example.org"], secondaries: ["10.0.0.9"] },
+    zone: zoneWithPools,
   },
   placer: {
     "placement/<uid>": {
@@ -257,6 +259,7 @@ export const desiredSamples = {
     },
     "probe/<name>": { host: "h3", address: "10.0.1.3", mac: "02:00:00:00:01:03" },
     beats: { host: "h1", ends: ["c1-4"] },
+    pools: { external: ["203.0.113.0/24"] },
     "root-vm": {
       vm,
       host: "h1",
@@ -350,6 +353,7 @@ export const actualSamples = {
   "address-manager": {
     addresses: { internal: pool, external: pool, reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
     "<peer>/subnet/<uid>": { ...progress, cidr: "10.64.0.0/29", gateway: "10.64.0.1", taken: "10.64.0.8/29" },
+    "<peer>/pools": poolsInForce,
   },
   "dns-manager": {
     "<peer>/name/<uid>": {

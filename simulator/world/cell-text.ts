@@ -8,6 +8,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
  *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME   whole:NAME:POOL[:off]
+ *   outside:RANGE[,RANGE …]   out:NAME:SIZE
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
@@ -15,6 +16,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  * `hold` keeps a volume, such as `a1Data`, until the copy is made for which another cell says `keep`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
  * (`child:NAME@ROOT/dev`); `child:NAME:guard=2` asks for that HA Manager; `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
+ * `outside` declares the external pools of the root cell; `out` is an external subnet without machines.
  * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
  */
 export interface MachineText {
@@ -64,6 +66,10 @@ export interface CellText {
   readonly wholes?: readonly WholeText[];
   /** Of the root cell. */
   readonly accounts?: readonly AccountText[];
+  /** `x.pools.external`, of the root cell. */
+  readonly outside?: readonly string[];
+  /** External subnets. */
+  readonly outs?: readonly OutText[];
 }
 
 /** `own`: a volume of the cell; `other`: its copy in another cell, or what it is a copy of there, as `CELL/NAME`. */
@@ -75,6 +81,10 @@ export interface AccountText {
   readonly name: string;
   readonly state: string;
   readonly vms?: number;
+}
+export interface OutText {
+  readonly name: string;
+  readonly size: number;
 }
 export interface WholeText {
   readonly name: string;
@@ -94,6 +104,19 @@ export interface ChildText {
 }
 
 export const parseCell = (words: readonly string[]): CellText => {
+  const isOutward = (word: string, at: number): boolean => /^out(?:side)?:/.test(word) && depthAt(words, at) === 0;
+  const top = words.filter(isOutward).map((word) => word.split(":"));
+  const outside = top.flatMap(([kind, names = ""]) => (kind === "outside" ? names.split(",") : []));
+  const outs = top.flatMap(([kind, name = "", size]) => (kind === "out" ? [{ name, size: Number(size) }] : []));
+  return {
+    ...parseMost(words.filter((word, at) => !isOutward(word, at))),
+    ...(outside.length === 0 ? {} : { outside }),
+    ...(outs.length === 0 ? {} : { outs }),
+  };
+};
+const depthAt = (words: readonly string[], at: number): number =>
+  words.slice(0, at).reduce((depth, word) => depth + Number(word === "(") - Number(word === ")"), 0);
+const parseMost = (words: readonly string[]): CellText => {
   const machines: MachineText[] = [];
   const rules: RuleText[] = [];
   const grants: string[] = [];
@@ -188,8 +211,10 @@ const closing = (words: readonly string[], from: number): number => {
 
 export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
-  const { accounts = [], groups = [], pools = [], wholes = [] } = text;
+  const { accounts = [], groups = [], pools = [], wholes = [], outside = [], outs = [] } = text;
   return [
+    ...(outside.length === 0 ? [] : [`outside:${outside.join(",")}`]),
+    ...outs.map(({ name, size }) => `out:${name}:${size}`),
     ...pools.map((name) => `pool:${name}`),
     ...wholes.map(({ name, pool, off }) => `whole:${name}:${pool}${off ? ":off" : ""}`),
     ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
@@ -335,6 +360,8 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       "x.port2": port,
     };
   }
+  for (const { name, size } of text.outs ?? [])
+    elements[name] = { "x.type": "Subnet", "x.size": size, "x.addressRange": "external" };
   for (const { name, kind } of text.groups ?? []) elements[name] = { "x.type": "AffinityGroup", "x.kind": kinds[kind] };
   Object.assign(elements, withOthers(text, ref), wholeHosts(text, ref));
   for (const child of children) {
@@ -354,8 +381,9 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
   const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
   const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};
   const ha: JsonObject = spare === 0 ? {} : { "x.ha.spareHosts": spare };
+  const outside: JsonObject = text.outside === undefined ? {} : { "x.pools.external": [...text.outside] };
   const label = labelOf(cell);
-  return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...ha, ...elements } };
+  return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...ha, ...outside, ...elements } };
 };
 
 /** @param index among the cell's machines, which counts where a name has no number */

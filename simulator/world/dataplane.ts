@@ -93,14 +93,15 @@ export class Dataplane {
   }
 
   #scrub(global: GlobalNetwork) {
-    const { taps, policies, endpoints, locations } = this.#now;
+    const { taps, policies, endpoints, locations, external } = this.#now;
     const wanted = global.interfaces.map(({ desired }) => desired.uid);
     return {
       network: text([...taps].sort()) !== text([...wanted].sort()),
       securityGroup: text([...policies.values()]) !== text(global.policies),
       addressing:
         text([...endpoints.values()]) !== text(global.interfaces) ||
-        text([...locations.values()]) !== text(global.locations),
+        text([...locations.values()]) !== text(global.locations) ||
+        text(external) !== text(global.external ?? null),
     };
   }
 
@@ -115,6 +116,10 @@ export class Dataplane {
 
   #setEndpoints(global: GlobalNetwork): void {
     const now = this.#now;
+    const external = global.external ?? null;
+    if (text(external) !== text(now.external))
+      this.#kernel.log(`host.${this.#host}`, "pools/in-force", { external: external === null ? null : [...external] });
+    now.external = external;
     const before = now.endpoints;
     now.endpoints = new Map(global.interfaces.map((each): [string, InterfaceTruth] => [each.desired.address, each]));
     now.locations = new Map(global.locations.map((location) => [location.address, location]));

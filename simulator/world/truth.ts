@@ -74,6 +74,8 @@ export interface DataplaneTruth {
   policies: Map<string, CellPolicy>;
   endpoints: Map<string, InterfaceTruth>;
   locations: Map<string, ActualLocation>;
+  /** Pools of external addresses; null: those of the configuration. */
+  external: readonly string[] | null;
   /** By interface, what its guest has reported at its tap, and when it last did. */
   readonly memberships: Map<Uid, Map<Ipv4, number>>;
   /** By cell, subnet and group, as they were written last. */
@@ -160,6 +162,7 @@ export class Truth {
       policies: new Map(),
       endpoints: new Map(),
       locations: new Map(),
+      external: null,
       memberships: new Map(),
       lists: new Map(),
       reported: () => undefined,

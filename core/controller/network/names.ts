@@ -4,6 +4,7 @@ import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import { addDesire, type ControllerState, dnsManager, elementOf, saveElement } from "../state.ts";
+import { poolsInForce } from "./pools.ts";
 
 /** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
 export const cellDomain = (state: ControllerState): string => `${state.options.cell}.${state.options.domain}`;
@@ -22,10 +23,13 @@ export function desireNames(state: ControllerState): void {
 }
 
 /** Of the root cell: to whom names are handed for the outside. */
-export function desireZone({ cell, options }: ControllerState, desires: Desires): void {
+export function desireZone(state: ControllerState, desires: Desires): void {
+  const { cell, options } = state;
   if (options.root === undefined || cell?.zone === undefined) return;
   const { name: zone, ...rest } = cell.zone;
-  addDesire(desires, dnsManager, zoneKey, { zone, ...rest } satisfies DesiredZone);
+  const pools = poolsInForce(state) ?? cell.externalPools;
+  const document: DesiredZone = { zone, ...rest, ...(pools === undefined ? {} : { pools }) };
+  addDesire(desires, dnsManager, zoneKey, document);
 }
 
 function desireName(state: ControllerState, record: ElementRecord, desires: Desires): void {

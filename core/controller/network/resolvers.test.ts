@@ -8,6 +8,7 @@ import type { DesiredCell } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
 import { shop, World } from "../world.testing.ts";
 import { subnetConnectivityPath } from "./policy.ts";
+import type { NamesAsked } from "./resolvers.ts";
 
 const resolver = ipv4("10.0.0.9");
 const model = (rule: JsonObject | null, policy: JsonObject = {}): JsonObject => ({
@@ -20,7 +21,7 @@ const model = (rule: JsonObject | null, policy: JsonObject = {}): JsonObject => 
   },
 });
 const net = "<ref:../net>";
-const askedBy = (world: World): unknown => world.ask({ method: "RESOLVERS" });
+const askedBy = (world: World): unknown => (world.ask({ method: "RESOLVERS" }) as unknown as NamesAsked).resolvers;
 
 test("a cell asks outside for names as long as a rule of its own opens something towards the internet", () => {
   const world = new World({ resolvers: [resolver] });

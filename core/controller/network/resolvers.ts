@@ -1,9 +1,10 @@
 import type { Cell, NetworkRuleElement } from "../../../model/cell/cell.ts";
 import type { Ipv4 } from "../../../model/cell/identifiers.ts";
 import { effectiveOpenness, effectiveResolvers } from "../../../model/check/openness.ts";
+import { addressOffer } from "../../documents/readers/network.ts";
 import type { Effect, Input } from "../../env.ts";
-import { isObject } from "../../outbox.ts";
-import { boundOf, type ControllerState } from "../state.ts";
+import { isObject, toJson } from "../../outbox.ts";
+import { addressManager, boundOf, type ControllerState } from "../state.ts";
 
 /**
  * Whom the cell's name server asks for names outside. Nobody where no rule of the cell opens anything towards "internet": a
@@ -31,8 +32,15 @@ function hasRuleOutside(cell: Cell): boolean {
   return opens;
 }
 
+export interface NamesAsked {
+  readonly resolvers: readonly Ipv4[];
+  /** Pools of external addresses, whose names the DNS Manager says; null: not known. */
+  readonly external: readonly string[] | null;
+}
 /** Asked for each name outside, and answered from what is accepted: it waits for no pass. */
 export function answerResolvers(state: ControllerState, input: Input): readonly Effect[] | null {
   if (input.kind !== "request" || !isObject(input.request) || input.request.method !== "RESOLVERS") return null;
-  return [{ kind: "reply", id: input.id, response: [...resolversNow(state)] }];
+  const external = addressOffer.of(state.actual.get(addressManager)?.get("addresses"))?.external.fixed ?? null;
+  const response: NamesAsked = { resolvers: resolversNow(state), external };
+  return [{ kind: "reply", id: input.id, response: toJson(response) }];
 }

@@ -34,18 +34,19 @@ import { isOwnVm } from "./service-data.ts";
  * hosts say that it runs elsewhere, as a later incarnation than it knew of, and goes on from there.
  */
 
-/** All hosts that the Placer knows, and those that have the document: one that cannot be heard now must not lose it. */
-const hostsOf = (state: ControllerState): ReadonlySet<HostName> => {
+/** All hosts that the Placer knows, and those that have a document: one that cannot be heard now must not lose it. */
+export const hostsWith = (state: ControllerState, key: string): ReadonlySet<HostName> => {
   const offers = offersOf(state);
   const hosts = new Set(offers?.hosts.map(({ host }) => hostName(host)));
   if (offers?.complete === true) return hosts;
-  for (const host of standbyHosts(state)) hosts.add(host);
+  for (const host of toldHosts(state, key)) hosts.add(host);
   return hosts;
 };
-const standbyHosts = (state: ControllerState): readonly HostName[] =>
+const toldHosts = (state: ControllerState, key: string): readonly HostName[] =>
   [...state.outbox.desired].flatMap(([peer, documents]) =>
-    documents.has(standbyKey) ? [hostName(peer.slice("host.".length))] : [],
+    peer.startsWith("host.") && documents.has(key) ? [hostName(peer.slice("host.".length))] : [],
   );
+const standbyHosts = (state: ControllerState): readonly HostName[] => toldHosts(state, standbyKey);
 
 /** Whom to listen to: any of them may be the one that took over. */
 export const successors = (state: ControllerState): readonly PeerName[] => standbyHosts(state).map(hostPeer);
@@ -60,7 +61,7 @@ export function desireStandby(state: ControllerState, desires: Desires): void {
   const known = some === undefined ? undefined : desiredNow(state, hostPeer(some), standbyKey);
   // One object for all hosts while nothing changes: what is the same object is not compared field by field, host by host.
   const document = fresh !== null && known !== undefined && sameJson(known, toJson(fresh)) ? (known as object) : fresh;
-  for (const host of hostsOf(state)) {
+  for (const host of hostsWith(state, standbyKey)) {
     if (document !== null) addDesire(desires, hostPeer(host), standbyKey, document);
     else keepDesire(state, desires, hostPeer(host), standbyKey);
   }

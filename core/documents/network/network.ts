@@ -57,8 +57,33 @@ export interface DesiredZone {
   readonly secondaries: readonly Ipv4[];
   /** Name of the key without which nobody fetches it; absent: the addresses alone count. */
   readonly key?: string;
+  /** Of external addresses, for names by address. Absent: those of its configuration. */
+  readonly pools?: readonly Cidr[];
 }
 export const zoneKey = "zone";
+/**
+ * Pools of external addresses, `pools`: as the operator declares them at the IP Address Manager, and as that has them in force at
+ * every host, to which all other addresses are outside. Where nobody says so each has its own.
+ */
+export interface DesiredPools {
+  /** In the order in which they are used. */
+  readonly external: readonly Cidr[];
+}
+/** To the root controller, `controller.root/pools`. */
+export interface ActualPools {
+  /** In force. One that is declared and overlaps what internal subnets have is not. */
+  readonly external: readonly Cidr[];
+  /** Of an installation that declares none. */
+  readonly otherwise: Cidr;
+  /** In each pool in force the smallest network with all that was given of it, where anything was. */
+  readonly used: readonly Cidr[];
+  /** Ranges of external subnets in no pool in force, up to 64: machines have them still. */
+  readonly kept: readonly Cidr[];
+  /** Ranges of internal subnets outside the internal pool, up to 64, and whole networks of which there are more. */
+  readonly inside: readonly Cidr[];
+}
+export const poolsKey = "pools";
+export const mostRanges = 64;
 /** A subnet at the IP Address Manager, `subnet/<uid>`. */
 export interface DesiredSubnet {
   readonly uid: Uid;

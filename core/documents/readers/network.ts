@@ -1,3 +1,4 @@
+import { mostPools } from "../../../model/addresses/pools.ts";
 import type { AddressOffer, PoolOffer } from "../../../model/check/network/check-addresses.ts";
 import {
   checked,
@@ -13,14 +14,17 @@ import {
   type Reader,
   text,
 } from "../../../model/json/reader.ts";
-import type {
-  ActualPolicy,
-  ActualSubnet,
-  DesiredPlace,
-  DesiredPlaces,
-  DesiredSubnet,
-  DesiredZone,
-  PolicySlice,
+import {
+  type ActualPolicy,
+  type ActualPools,
+  type ActualSubnet,
+  type DesiredPlace,
+  type DesiredPlaces,
+  type DesiredPools,
+  type DesiredSubnet,
+  type DesiredZone,
+  mostRanges,
+  type PolicySlice,
 } from "../network/network.ts";
 import type { Forwarded, PolicyNetwork, PolicyRouter, PolicyTraits, SliceDigest } from "../network/policy.ts";
 import type { ActualLocation, ActualName, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
@@ -76,6 +80,18 @@ export const desiredZone = document(
     servers: list(text(253), most.servers),
     secondaries: list(address, most.servers),
     key: optional(text(253)),
+    pools: optional(list(network, mostPools + mostRanges)),
+  }),
+);
+/** Beside the pools there may be ranges that were given before they were these. */
+export const desiredPools = document(object<DesiredPools>({ external: list(network, mostPools + mostRanges) }));
+export const actualPools = document(
+  object<ActualPools>({
+    external: list(network, mostPools),
+    otherwise: network,
+    used: list(network, mostPools),
+    kept: list(network, mostRanges),
+    inside: list(network, mostRanges + 8),
   }),
 );
 

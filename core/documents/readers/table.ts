@@ -47,7 +47,7 @@ interface AnyNames {
 }
 
 export const desiredDocuments = {
-  "address-manager": { "subnet/<uid>": network.desiredSubnet },
+  "address-manager": { "subnet/<uid>": network.desiredSubnet, pools: network.desiredPools },
   "dns-manager": { "name/<uid>": network.desiredName, zone: network.desiredZone },
   "network-view-manager": {
     "instance/<uid>": eucalyptus.desiredInstance,
@@ -89,6 +89,7 @@ export const desiredDocuments = {
     "places/<cell>": network.desiredPlaces,
     "root-vm": host.desiredStandby,
     "claim/<name>": pools.desiredClaim,
+    pools: network.desiredPools,
     "probe/<name>": ha.desiredProbe,
     beats: ha.desiredBeats,
     "network-view": eucalyptus.desiredNetworkView,
@@ -118,7 +119,11 @@ export const desiredDocuments = {
 } as const satisfies Desired;
 
 export const actualDocuments = {
-  "address-manager": { addresses: network.addressOffer, "<peer>/subnet/<uid>": network.actualSubnet },
+  "address-manager": {
+    addresses: network.addressOffer,
+    "<peer>/subnet/<uid>": network.actualSubnet,
+    "<peer>/pools": network.actualPools,
+  },
   "dns-manager": { "<peer>/name/<uid>": network.actualName, "<peer>/zone": null },
   "network-view-manager": {
     "<peer>/instance/<uid>": eucalyptus.actualInstance,
@@ -176,6 +181,7 @@ export const actualDocuments = {
     "<peer>/places/<cell>": null,
     "<peer>/slice/<cell>/…": null,
     "<peer>/root-vm": null,
+    "<peer>/pools": null,
     "<peer>/claim/<name>": pools.actualClaim,
     "<peer>/probe/<name>": ha.actualProbe,
     "<peer>/beats": null,

@@ -7,6 +7,8 @@ export interface GlobalNetwork {
   readonly interfaces: readonly LocalInterface[];
   /** Where addresses on other hosts are, as far as this host may know. */
   readonly locations: readonly ActualLocation[];
+  /** The installation's pools of external addresses. Absent: those that the driver was set up with. */
+  readonly external?: readonly Cidr[];
 }
 export interface LocalInterface {
   readonly vm: Uid;

@@ -123,6 +123,11 @@ export const cellAttributes: TypeSchema = {
   },
   ...haAttributes(),
   ...settingAttributes("x.placement", placementSettings),
+  "x.pools.external": {
+    kind: { kind: "networks" },
+    effect: "none",
+    docs: 'Of the root cell alone: from one to eight networks that are routed to the hosts, from which subnets with `x.addressRange "external"` get addresses, in this order. One of which a subnet has addresses stays in the list until they are given back. Absent: 198.18.0.0/15.',
+  },
   "x.zone.name": {
     kind: { kind: "text" },
     effect: "none",

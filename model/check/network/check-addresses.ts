@@ -46,17 +46,18 @@ export function checkAddressesOfAll(
   fault: ReportFault,
 ): void {
   for (const range of ["internal", "external"] as const) {
-    const { pool, largest } = offer[range];
+    const { pool, largest, fixed } = offer[range];
+    const pools = range === "external" ? fixed : [pool];
     const sizes = elements.flatMap((element) =>
       element.type === "Subnet" && element.cidr === undefined && element.addressRange === range ? [element.size] : [],
     );
     // A range is a power of two, and no smaller than the smallest subnet.
     const taken = (size: number): number => 2 ** Math.max(32 - offer.longestPrefix, Math.ceil(Math.log2(size)));
     const asked = sizes.reduce((sum, size) => sum + taken(size), 0);
-    const most = 2 ** (32 - (parseNetwork(pool)?.prefixLength ?? 32));
+    const most = pools.reduce((sum, each) => sum + 2 ** (32 - (parseNetwork(each)?.prefixLength ?? 32)), 0);
     // One that is too large for itself was named already.
     if (asked <= most || sizes.some((size) => size > largest)) continue;
-    const message = `${allAsk(cell, "subnets")} ${asked} ${range} addresses, more than the pool ${pool} has`;
+    const message = `${allAsk(cell, "subnets")} ${asked} ${range} addresses, more than ${pools.length === 1 ? `the pool ${pool} has` : `the pools ${pools.join(", ")} have`}`;
     fault("cell/no-addresses", message, cell.path, {
       attribute: "x.policy.deploy",
       hint: `At most ${most} can be had: ask for less, or write \`x.policy.deploy "as-possible"\`.`,

@@ -1,4 +1,5 @@
 import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../addresses/addresses.ts";
+import { nobodys, whatOverlaps } from "../../addresses/pools.ts";
 import type { Cell, Element, NetworkRuleElement, SubnetElement, VirtualInterfaceElement } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
 import type { ReportFault } from "../fault.ts";
@@ -17,16 +18,8 @@ export function checkNetwork(cell: Cell, fault: ReportFault): void {
   }
 }
 
-/** Addresses that no machine has as its own (RFC 6890), and groups. */
-const nobodys = ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"];
 const groups: Network = { first: 0xe000_0000, last: 0xefff_ffff, prefixLength: 4, hostBits: false };
 const inside = (inner: Network, outer: Network): boolean => inner.first >= outer.first && inner.last <= outer.last;
-const overlap = (one: Network, other: Network): boolean => one.first <= other.last && other.first <= one.last;
-const whatOverlaps = (network: Network, others: readonly string[]): string | undefined =>
-  others.find((text) => {
-    const other = parseNetwork(text);
-    return other !== null && overlap(network, other);
-  });
 
 function checkRouter(cell: Cell, { path, router, addressRange }: SubnetElement, fault: ReportFault): void {
   const taker = router === undefined ? undefined : cell.elements.get(router);
@@ -105,7 +98,7 @@ function checkEnds(rule: NetworkRuleElement, broadcasts: ReadonlyMap<number, Ele
 
 /** `x.forwards` must leave out whatever the installation has addresses from. */
 export function checkForwardedNetworks(elements: readonly Element[], offer: AddressOffer, fault: ReportFault): void {
-  const own = [offer.internal.pool, offer.external.pool, ...offer.reserved];
+  const own = [offer.internal.pool, ...offer.external.fixed, ...offer.reserved];
   for (const element of elements) {
     if (element.type !== "VirtualInterface") continue;
     for (const text of element.forwards ?? []) {

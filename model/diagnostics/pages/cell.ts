@@ -49,6 +49,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'x.zone.name "cloud.example.org";',
     "x.limits.vms 10;",
   ),
+  "cell/pools": cellPage(
+    "pools of external addresses where none can be, or that overlap",
+    "`x.pools` is for the root cell alone. `x.pools.external` lists networks that are routed to the hosts; none overlaps another one or the installation's own.",
+    'x.pools.external ["203.0.113.0/24"];',
+    "x.limits.vms 10;",
+  ),
   "cell/ha": cellPage(
     "settings of the HA Manager where none can be, or that contradict one another",
     "`x.ha` beside a VM says what becomes of that VM. Beside the cell it sets what the HA Manager does for all cells, and is for the root cell alone. How often a VM was started elsewhere is counted from the work that is still known, so `x.ha.timeBetweenCleanup` is no shorter than `x.ha.timeBetweenFailures`.",

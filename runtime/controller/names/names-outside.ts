@@ -1,9 +1,11 @@
+import type { NamesAsked } from "../../../core/controller/network/resolvers.ts";
 import { type Found, type Guarded, isUnderstood } from "../../../core/dns/outside/answers.ts";
 import { isAskable } from "../../../core/dns/outside/askable.ts";
 import { NameCache } from "../../../core/dns/outside/cache.ts";
 import { answerTo, parseQuery, type Query, rcodes } from "../../../core/dns/outside/message.ts";
 import { counter, type Metric, sample } from "../../../core/telemetry/metrics.ts";
-import { ports } from "../../installation.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { network, ports } from "../../installation.ts";
 import { resolverSockets } from "./ask-resolver.ts";
 
 /**
@@ -28,6 +30,26 @@ export interface NamesOutside {
   answer(packet: Uint8Array, asker: string, largest?: number): Promise<Uint8Array | "nothing" | null>;
   readonly metrics: () => readonly Metric[];
   close(): void;
+}
+
+/** What a controller says of whom to ask, and what is the installation's own: external pools are others as the root cell declares them. */
+export function asked(domain: string, ask: () => Promise<Json>): Pick<NamesOutsideOptions, "resolvers" | "guarded"> {
+  let external: readonly string[] = [network.externalPool];
+  const closed = [network.underlay, network.internalPool];
+  return {
+    resolvers: async () => {
+      const said = (await ask()) as unknown as NamesAsked;
+      external = said.external ?? external;
+      return said.resolvers;
+    },
+    guarded: {
+      domain,
+      closed,
+      get networks() {
+        return [...closed, ...external];
+      },
+    },
+  };
 }
 
 const attempts = 3;

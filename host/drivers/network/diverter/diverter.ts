@@ -19,9 +19,8 @@ import type {
 import { type Addressing, createAddressing } from "./addressing.ts";
 import { examinePacket } from "./examine.ts";
 import { type Names, openNames } from "./names.ts";
-import { putNetworks } from "./outside/in-force.ts";
-import { networksOf } from "./outside/networks.ts";
 import { detachOutside, openOutside, type WayOut, withdrawOutside } from "./outside/outside.ts";
+import { type OwnNetworks, openNetworks } from "./outside/own-networks.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
 import { config, dropReasons, interfaceCounters, policyState, ruleCounters, ruleKey, word } from "./program/layout.ts";
 import { attachedProgram, detachAll, ensureAttached, indexOf, programId } from "./program/libbpf.ts";
@@ -68,6 +67,7 @@ interface Opened {
   readonly generations: Generations;
   readonly rules: CellRules;
   readonly addressing: Addressing;
+  readonly networks: OwnNetworks;
   readonly wayOut: WayOut | null;
   readonly memberships: Memberships;
 }
@@ -130,18 +130,17 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const { device, bridge = null, outside = null } = uplink;
       const wire: Wire = { device, mtu, bridge, outside };
       const told = options.onRouters ?? (() => undefined);
-      const wayOut = outside === null ? null : openOutside(dataplane, device, outside, generations, told);
-      if (outside === null) {
-        withdrawOutside(dataplane);
-        if (uplink.networks !== undefined) putNetworks(dataplane, networksOf(uplink.networks).networks);
-      }
-      opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing, wayOut, memberships };
+      const networks = openNetworks(dataplane, generations, outside ?? uplink.networks ?? null);
+      const wayOut = outside === null ? null : openOutside(dataplane, device, outside, generations, networks, told);
+      if (outside === null) withdrawOutside(dataplane);
+      const parts = { prober, names, generations, rules, addressing, networks, wayOut, memberships };
+      opened = { dataplane, uplink: wire, ...parts };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
     },
     scrub(global: GlobalNetwork, local: LocalNetwork): NetworkChanges {
-      const { dataplane, uplink, rules, addressing } = state();
+      const { dataplane, uplink, rules, addressing, networks } = state();
       const wantedTaps = global.interfaces.map(({ desired }) => tapName(desired.uid));
       const ports = servicePorts(global, uplink.bridge);
       const network =
@@ -154,7 +153,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       return {
         network,
         securityGroup: global.policies.some((policy) => !rules.isInForce(policy)) || gone(dataplane, global).length > 0,
-        addressing: network || !addressing.isInForce(global),
+        addressing: network || !networks.isInForce(global.external) || !addressing.isInForce(global),
       };
     },
     async implementNetwork(global: GlobalNetwork) {
@@ -183,7 +182,8 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       for (const cell of gone(dataplane, global)) rules.remove(cell);
     },
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
-      const { dataplane, uplink, rules, addressing, wayOut, memberships } = state();
+      const { dataplane, uplink, rules, addressing, networks, wayOut, memberships } = state();
+      networks.tell(global.external);
       addressing.implement(global);
       wayOut?.tell(global);
       memberships.tell(global);

@@ -1,4 +1,4 @@
-import type { Ipv4, Mac } from "../../../../../model/cell/identifiers.ts";
+import { type Cidr, cidr, type Ipv4, type Mac } from "../../../../../model/cell/identifiers.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { mostRouters, networkKey, networkKinds, outside, router, word } from "../program/layout.ts";
 import type { Generations } from "../rules/generations.ts";
@@ -23,13 +23,21 @@ const ownDevice = 1n << 40n;
 const key = (value: number): Buffer => word.encode({ value });
 const config = key(0);
 
-/** Nothing leads out any more, nor in. */
+/** Nothing leads out any more, nor in; what is the installation's own is said by `putNetworks`. */
 export function closeOutside({ maps }: Dataplane): void {
   maps.outside.clear(config);
   for (let at = 0; at < mostRouters; at++) maps.routers.clear(key(at));
-  for (const network of maps.networks.keys()) maps.networks.delete(network);
 }
 
+/** Pools of external addresses, as an earlier process left them in force. */
+export const externalInForce = ({ maps }: Dataplane): readonly Cidr[] =>
+  maps.networks.keys().flatMap((entry) => {
+    const { prefix_length: prefixLength, address } = networkKey.decode(entry);
+    const kind = maps.networks.get(entry);
+    return kind?.equals(key(networkKinds.external)) === true ? cidr(`${address}/${prefixLength}`) : [];
+  });
+
+/** No address is of no kind meanwhile: what stays is not taken away first. */
 export function putNetworks({ maps }: Dataplane, wanted: Networks): void {
   const keyOf = ({ address, prefixLength }: Networks[number]): Buffer =>
     networkKey.encode({ prefix_length: prefixLength, address });

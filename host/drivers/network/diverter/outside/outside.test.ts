@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { ipv4 } from "../../../../../model/cell/identifiers.ts";
+import { cidr, ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { PacketCheck, PacketQuestion } from "../../driver.ts";
 import { gatewayMac } from "../diverter.ts";
 import {
@@ -17,6 +17,7 @@ import {
 } from "../testing/frames.testing.ts";
 import { Hand, markPort } from "../testing/hands.testing.ts";
 import {
+  type Applied,
   type GuestPlan,
   hosts,
   Installation,
@@ -298,6 +299,48 @@ for (const way of ["own", "uplink"] as const satisfies readonly WayOutside[])
         stranger,
       );
       assert.deepEqual(await goesOut(web, somebody, 53), [`${web.address}:5000 5`]);
+    });
+
+    test("pools of external addresses change while packets pass, and stay as they are over the end of the process", async () => {
+      const open = policy(1, 1, rules, [["0.0.0.0/0", internet]]);
+      const tell = async (...external: readonly string[]): Promise<Applied> => {
+        const pools = external.length === 0 ? {} : { external: external.map((each) => cidr(each)) };
+        return installation.drivers.a.call<Applied>("apply", { ...installation.global("a", plans, [open]), ...pools });
+      };
+      const out = () => web.packet(somebody, 17, udp(5000, 53, data));
+      assert.deepEqual(await goesOut(web, somebody, 53), [`${web.address}:5000 5`]);
+      const { changes, after } = await tell("198.18.1.0/24");
+      assert.deepEqual([changes.addressing, after.addressing], [true, false]);
+      await staysIn("no-location", web, out());
+      await tell("203.0.113.128/25", "198.18.0.8/29");
+      assert.deepEqual(await goesOut(web, somebody, 53), [`${web.address}:5000 5`]);
+      await installation.drivers.a.stop();
+      installation.agents.delete(installation.drivers.a);
+      await installation.startDriver("a");
+      await installation.drivers.a.call("untilRouter", routerMac, true);
+      assert.deepEqual(await goesOut(web, somebody, 53), [`${web.address}:5000 5`]);
+      const seen = async (destination: string): Promise<string | undefined> => {
+        const question: PacketQuestion = {
+          side: "sender",
+          source: ipv4(web.address),
+          destination: ipv4(destination),
+          protocol: "udp",
+          port: 53,
+        };
+        const checks = await installation.drivers.a.call<readonly PacketCheck[]>("examine", question);
+        return checks.find(({ passes }) => !passes)?.check;
+      };
+      assert.deepEqual(
+        [await seen("203.0.113.129"), await seen("198.18.7.7")],
+        ["location", undefined],
+        "as they were",
+      );
+      await tell();
+      assert.deepEqual(
+        [await seen("203.0.113.129"), await seen("198.18.7.7")],
+        [undefined, "location"],
+        "its own again",
+      );
     });
 
     test("a router that moves to another MAC is found there, and flows follow it", async () => {

@@ -7,8 +7,8 @@ import type { Generations } from "../rules/generations.ts";
 import { announcedNow } from "./announced.ts";
 import { announcement, macText, question } from "./arp.ts";
 import { putHostRoutes, watchHostRoutes } from "./host-routes.ts";
-import { closeOutside, putNetworks, putRouters } from "./in-force.ts";
-import { networksOf } from "./networks.ts";
+import { closeOutside, putRouters } from "./in-force.ts";
+import type { OwnNetworks } from "./own-networks.ts";
 import { answers, askedMac, hear, nextQuestionMs, preferred, type Router, strange } from "./router-watch.ts";
 
 /**
@@ -44,6 +44,7 @@ export function openOutside(
   uplink: string,
   way: Outside,
   generations: Generations,
+  own: OwnNetworks,
   onRouters: (routers: readonly RouterFact[]) => void,
 ): WayOut {
   const { maps, programs } = dataplane;
@@ -52,7 +53,6 @@ export function openOutside(
   const isOwn = way.device !== uplink;
   const socket = openPacketSocket();
   const timers = new Set<NodeJS.Timeout>();
-  const { networks, isExternal } = networksOf(way);
   let routers = adopt(dataplane, way.routers);
   let inForce = 0n;
   let said = "";
@@ -131,13 +131,12 @@ export function openOutside(
           });
         });
 
-  putNetworks(dataplane, networks);
   if (isOwn) ensureAttached(device, programs.from_outside);
   ask();
   return {
     tell: ({ interfaces }) => {
       const addresses = interfaces
-        .filter(({ desired }) => desired.management !== true && isExternal(desired.address))
+        .filter(({ desired }) => desired.management !== true && own.isExternal(desired.address))
         .filter(({ desired }) => maps.endpoints.get(Buffer.from(octets(desired.address))) !== null)
         .map(({ desired }) => desired.address);
       const fresh = addresses.filter((address) => !announced.has(address));

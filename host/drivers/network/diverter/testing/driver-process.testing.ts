@@ -39,6 +39,7 @@ async function apply(told: GlobalNetwork) {
     policies: told.policies.map(same),
     interfaces: told.interfaces.map((each) => ({ ...each, desired: same(each.desired) })),
     locations: same(told.locations.map(same)),
+    ...(told.external === undefined ? {} : { external: told.external }),
   };
   const changes = driver.scrub(global, await driver.inspect());
   if (changes.network) await driver.implementNetwork(global);

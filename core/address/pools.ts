@@ -1,0 +1,157 @@
+import { formatIpv4, type Network, parseNetwork } from "../../model/addresses/addresses.ts";
+import { poolFault } from "../../model/addresses/pools.ts";
+import { type Cidr, cidr, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { type ActualPools, mostRanges, poolsKey } from "../documents/network/network.ts";
+import { desiredPools } from "../documents/readers/network.ts";
+import { actualKey } from "../documents/vocabulary.ts";
+import { log, type Outbox, publishValue } from "../outbox.ts";
+import { type Block, type Blocks, firstFree } from "./blocks.ts";
+
+export interface SubnetRecord {
+  readonly client: PeerName;
+  readonly path: string;
+  readonly cidr: string;
+  /** It is an external subnet's. Absent: it is in the configured external pool, or it is not. */
+  readonly external?: true;
+}
+interface PoolOptions {
+  readonly internalPool: string;
+  readonly externalPool: string;
+  readonly reserved?: readonly string[];
+}
+
+/**
+ * The pools of external addresses, which the root cell may declare (`x.pools.external`). The root controller refuses a
+ * declaration that takes away what subnets have, by what it hears from here; one that comes nevertheless, as when a subnet was
+ * given something meanwhile, takes nothing from anybody: it stays external and is told of as `kept`. A pool in which an
+ * internal subnet has a range is not in force until that is given back, since its machines would be outside.
+ */
+export interface ExternalPools {
+  readonly options: PoolOptions;
+  /** As the root controller has them; null: nobody says so, and that of the configuration counts. */
+  declared: readonly Cidr[] | null;
+  inForce: readonly Cidr[];
+  /** What controllers were told last; null: nothing yet. */
+  offered: readonly Cidr[] | null;
+  /** Ranges outside all pools in force. */
+  readonly kept: Map<Uid, string>;
+  /** Of internal subnets, outside the internal pool. */
+  readonly inside: Map<Uid, string>;
+  /** Of external subnets. */
+  readonly ranges: Map<Uid, string>;
+}
+const root = peerName("controller.root");
+/** RFC 1918: where an internal subnet may ask for a range. */
+export const privateNetworks = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
+
+/** Configuration is the operator's: a pool that is no CIDR is a fault of the installation. */
+export function blockOf(text: string): Block {
+  const network = parseNetwork(text);
+  if (network === null || network.hostBits) throw new Error(`"${text}" is not a network in CIDR notation`);
+  return toBlock(network);
+}
+export const toBlock = (network: Network): Block => ({ first: network.first, order: 32 - network.prefixLength });
+export const cidrOf = (block: Block): string => `${formatIpv4(block.first)}/${32 - block.order}`;
+export const within = (block: Block, outer: Block): boolean =>
+  block.order <= outer.order && block.first >= outer.first && block.first < outer.first + 2 ** outer.order;
+const overlap = (one: Block, other: Block): boolean => within(one, other) || within(other, one);
+
+export function restorePools(
+  subnets: ReadonlyMap<Uid, SubnetRecord>,
+  { internalPool, externalPool, reserved = [] }: PoolOptions,
+): ExternalPools {
+  const pools: ExternalPools = {
+    options: { internalPool, externalPool, reserved },
+    declared: null,
+    inForce: [cidr(externalPool)],
+    offered: null,
+    kept: new Map(),
+    inside: new Map(),
+    ranges: new Map(),
+  };
+  for (const [uid, record] of subnets) noteRange(pools, uid, record);
+  return pools;
+}
+
+export const isExternal = ({ options }: ExternalPools, { cidr, external }: SubnetRecord): boolean =>
+  external === true || within(blockOf(cidr), blockOf(options.externalPool));
+
+/** A subnet has got its range; null: it has none any more. */
+export function noteRange(pools: ExternalPools, uid: Uid, record: SubnetRecord | null): void {
+  const wasInside = pools.inside.delete(uid);
+  pools.ranges.delete(uid);
+  pools.kept.delete(uid);
+  if (record === null) {
+    // A pool may have waited for it.
+    if (wasInside) settle(pools);
+    return;
+  }
+  if (isExternal(pools, record)) {
+    pools.ranges.set(uid, record.cidr);
+    if (!isIn(record.cidr, pools.inForce)) pools.kept.set(uid, record.cidr);
+  } else if (!isIn(record.cidr, [pools.options.internalPool])) pools.inside.set(uid, record.cidr);
+}
+const isIn = (range: string, pools: readonly string[]): boolean => {
+  const block = blockOf(range);
+  return pools.some((pool) => within(block, blockOf(pool)));
+};
+
+/** What the root controller declares. One that is malformed changes nothing. */
+export function takePools(pools: ExternalPools, value: Json): void {
+  const document = value === null ? null : desiredPools.of(value);
+  if (value !== null && document === null) return;
+  const { internalPool, reserved = [] } = pools.options;
+  if (document !== null && poolFault(document.external, [internalPool, ...reserved]) !== null) return;
+  pools.declared = document?.external ?? null;
+  settle(pools);
+}
+
+function settle(pools: ExternalPools): void {
+  const before = pools.inForce.join();
+  const { declared, options, inside } = pools;
+  const blocks = [...inside.values()].map(blockOf);
+  const isFree = (pool: string): boolean => blocks.every((block) => !overlap(block, blockOf(pool)));
+  pools.inForce = declared?.filter(isFree) ?? [cidr(options.externalPool)];
+  if (pools.inForce.join() === before) return;
+  pools.kept.clear();
+  for (const [uid, range] of pools.ranges) if (!isIn(range, pools.inForce)) pools.kept.set(uid, range);
+}
+
+/** To the root controller, once there is something to say: where nothing is external, nobody needs to know. */
+export function publishPools(pools: ExternalPools, blocks: Blocks<string>, outbox: Outbox): void {
+  const { declared, inForce, options } = pools;
+  const key = actualKey(root, poolsKey);
+  if (declared === null && pools.ranges.size + pools.inside.size === 0 && !outbox.published.has(key)) return;
+  const said: ActualPools = {
+    external: inForce,
+    otherwise: cidr(options.externalPool),
+    used: inForce.flatMap((pool) => usedIn(blocks, blockOf(pool)) ?? []),
+    kept: [...pools.kept.values()].slice(0, mostRanges).map((range) => cidr(range)),
+    inside: insideOf([...pools.inside.values()]),
+  };
+  const left = (declared ?? []).filter((pool) => !inForce.includes(pool));
+  if (publishValue(outbox, key, said) && left.length > 0) log(outbox, "pools/left-out", { pools: left });
+}
+
+/** The smallest block with all that is taken of this one; null: nothing is. */
+function usedIn(blocks: Blocks<string>, pool: Block): Cidr | null {
+  const isFree = (block: Block): boolean => firstFree(blocks, block, block.order) !== null;
+  if (isFree(pool)) return null;
+  let used = pool;
+  while (used.order > 0) {
+    const lower: Block = { first: used.first, order: used.order - 1 };
+    const upper: Block = { first: used.first + 2 ** lower.order, order: lower.order };
+    const [isLowerFree, isUpperFree] = [isFree(lower), isFree(upper)];
+    // Of one that is taken as a whole, each half is taken.
+    if (isLowerFree === isUpperFree) break;
+    used = isLowerFree ? upper : lower;
+  }
+  return cidr(cidrOf(used));
+}
+
+const insideOf = (ranges: readonly string[]): readonly Cidr[] => {
+  if (ranges.length <= mostRanges) return ranges.map((range) => cidr(range));
+  const whole = privateNetworks.filter((network) => ranges.some((range) => isIn(range, [network])));
+  return whole.map((range) => cidr(range));
+};
