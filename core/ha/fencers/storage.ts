@@ -8,8 +8,14 @@ export const storageFencer: Fencer = {
   name: "storage",
   judge: ({ vm, incarnation, boundAt }, { fences }) => {
     const said = fences.get(vm);
-    if (said === undefined || said.incarnation !== incarnation || said.boundAt !== boundAt)
+    if (said === undefined || said.incarnation !== incarnation)
       return { isFenced: false, sentence: "the Storage Manager has not answered yet" };
+    if (said.boundAt !== boundAt)
+      return {
+        isFenced: false,
+        sentence:
+          "the Storage Manager has yet to answer for the time since the cell came here, or is of an earlier version",
+      };
     if (!said.complete) return { isFenced: false, sentence: said.reason ?? "not every lease of it has ended" };
     const { length } = said.volumes;
     const sentence =
