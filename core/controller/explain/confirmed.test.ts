@@ -71,6 +71,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.backup.publicKey": { own: "backups are made by the clock; `cells management list` shows them" },
     "x.backup.period": { own: "the same" },
     "x.backup.keep": { own: "the same" },
+    "x.pools.external": { own: "the IP Address Manager goes by it, and refuses to take what is in use" },
     "x.zone.name": { own: "its name servers fetch it within a minute; nothing that runs is touched" },
     "x.zone.servers": { own: "the same" },
     "x.zone.secondaries": { own: "the same" },

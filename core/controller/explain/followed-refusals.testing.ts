@@ -208,8 +208,7 @@ const limitOfDev = (it: Root, vms: number): void => {
   const value = { uid: "a1", path: dev, kind: "account", limits: { vms } };
   it.step({ kind: "desired", from: peerName("tenancy"), key: "limits/a1", value });
 };
-const endingDev = (): Root => {
-  const it = rootCell();
+const endingDev = (it = rootCell()): Root => {
   const value = { uid: "a1", path: dev, kind: "account", limits: {}, off: true, ending: true };
   it.step({ kind: "desired", from: peerName("tenancy"), key: "limits/a1", value });
   return it;
@@ -314,9 +313,14 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     ways: [inRoot({ dedications: { racks: aDedication() } })],
   },
   "Give it to another account, or leave it out": {
-    arise: endingDev,
+    arise: () => endingDev(),
     wrong: cellsOfRoot({ shop: childOf("shop", dev) }),
     ways: [cellsOfRoot({ shop: childOf("shop", "ROOT/acme/ops") }), cellsOfRoot({})],
+  },
+  "Give it to another one, or leave it out": {
+    arise: () => endingDev(withHosts()),
+    wrong: inRoot({ dedications: { racks: { ...aDedication(), "x.account": "dev" } } }),
+    ways: [inRoot({ dedications: { racks: aDedication() } }), inRoot({})],
   },
   "`cells account list` shows them": {
     arise: rootCell,
