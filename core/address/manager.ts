@@ -110,8 +110,9 @@ interface Pools {
   readonly internal: Block;
   readonly external: readonly Block[];
 }
-const poolsOf = ({ external }: AddressState, { internalPool }: AddressManagerOptions): Pools => ({
-  internal: blockOf(internalPool),
+/** Asked for each range: what is given back may bring a pool into force. */
+const poolsOf = ({ external }: AddressState): Pools => ({
+  internal: blockOf(external.options.internalPool),
   external: external.inForce.map(blockOf),
 });
 const offerOf = ({ external }: AddressState, options: AddressManagerOptions): Json =>
@@ -170,7 +171,6 @@ function receive(state: AddressState, input: Input, options: AddressManagerOptio
     takePools(state.external, input.value);
     return;
   }
-  const pools = poolsOf(state, options);
   if (input.kind === "desired") {
     const uid = input.key.slice("subnet/".length) as Uid;
     const hadNone = !state.subnets.has(uid) && state.wanted.get(uid)?.document.has === undefined;
@@ -178,7 +178,7 @@ function receive(state: AddressState, input: Input, options: AddressManagerOptio
     if (!state.started) return;
     if (hadNone && state.wanted.get(uid)?.document.has !== undefined)
       showsRange(state.recovery, state.outbox, input.from);
-    reconcile(state, uid, pools);
+    reconcile(state, uid);
   } else if (input.kind === "start") {
     state.started = true;
     publishOffer(state, options);
@@ -187,13 +187,13 @@ function receive(state: AddressState, input: Input, options: AddressManagerOptio
     const isBlank = state.subnets.size + state.wanted.size + state.unread.size === 0;
     beginRecovery(state.recovery, state.outbox, isBlank);
     // Those that have a block first, so that nothing new takes the place of a subnet that only changes.
-    for (const uid of [...state.subnets.keys(), ...state.wanted.keys()]) reconcile(state, uid, pools);
+    for (const uid of [...state.subnets.keys(), ...state.wanted.keys()]) reconcile(state, uid);
   } else if (input.kind === "complete" || input.kind === "excused") {
-    if (spoke(state.recovery, state.outbox, input.peer)) placeWaiting(state, pools);
+    if (spoke(state.recovery, state.outbox, input.peer)) placeWaiting(state);
   } else if (input.kind === "request") {
     const report = input.request as unknown as AddressReport;
     if (isObject(input.request) && report.kind === "controllers")
-      if (takeControllers(state.recovery, state.outbox, report.controllers)) placeWaiting(state, pools);
+      if (takeControllers(state.recovery, state.outbox, report.controllers)) placeWaiting(state);
     const response = isOffersRequest(input.request) ? offerOf(state, options) : { subnets: state.subnets.size };
     state.outbox.effects.push({ kind: "reply", id: input.id, response });
   }
@@ -204,7 +204,7 @@ function settlePools(state: AddressState, options: AddressManagerOptions): void 
   const { external, outbox, blocks } = state;
   while (external.offered?.join() !== external.inForce.join()) {
     publishOffer(state, options);
-    placeWaiting(state, poolsOf(state, options));
+    placeWaiting(state);
   }
   publishPools(external, blocks, outbox);
 }
@@ -213,8 +213,8 @@ function publishOffer(state: AddressState, options: AddressManagerOptions): void
   state.outbox.effects.push({ kind: "publish", key: "addresses", value: offerOf(state, options) });
 }
 
-function placeWaiting(state: AddressState, pools: Pools): void {
-  for (const uid of [...state.unplaced]) reconcile(state, uid, pools);
+function placeWaiting(state: AddressState): void {
+  for (const uid of [...state.unplaced]) reconcile(state, uid);
 }
 
 function takeDesired(state: AddressState, client: PeerName, uid: Uid, value: Json): void {
@@ -240,22 +240,22 @@ function takeDesired(state: AddressState, client: PeerName, uid: Uid, value: Jso
 }
 
 /** Brings one subnet in line with what is wanted of it. */
-function reconcile(state: AddressState, uid: Uid, pools: Pools): void {
+function reconcile(state: AddressState, uid: Uid): void {
   if (state.unread.has(uid)) return;
   const wanted = state.wanted.get(uid);
   const record = state.subnets.get(uid);
   if (record !== undefined && (wanted === undefined || !satisfies(state, record, wanted.document))) {
     release(state, uid, record);
     if (wanted === undefined) publish(state.outbox, actualKey(record.client, `subnet/${uid}`), null);
-    else allocate(state, uid, wanted, pools);
-    placeWaiting(state, pools);
+    else allocate(state, uid, wanted);
+    placeWaiting(state);
   } else if (record !== undefined && wanted !== undefined) {
     const renamed = { ...record, path: wanted.document.path };
     write(state.outbox, `subnet/${uid}`, renamed);
     state.subnets.set(uid, renamed);
     say(state, wanted.client, uid, progress("ready"), renamed);
   } else if (wanted !== undefined) {
-    allocate(state, uid, wanted, pools);
+    allocate(state, uid, wanted);
   }
 }
 
@@ -267,8 +267,8 @@ function release(state: AddressState, uid: Uid, record: SubnetRecord): void {
   log(state.outbox, "subnet/freed", { uid, path: record.path, cidr: record.cidr });
 }
 
-function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, pools: Pools): void {
-  const found = find(state, client, document, pools);
+function allocate(state: AddressState, uid: Uid, { client, document }: Wanted): void {
+  const found = find(state, client, document);
   if (!found.ok) {
     state.unplaced.add(uid);
     const { taken, ...why } = found.error;
@@ -289,7 +289,8 @@ function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, p
 /** Why a subnet gets no block. */
 type Lack = Progress & Pick<ActualSubnet, "taken">;
 
-function find(state: AddressState, client: PeerName, document: DesiredSubnet, pools: Pools): Result<Block, Lack> {
+function find(state: AddressState, client: PeerName, document: DesiredSubnet): Result<Block, Lack> {
+  const pools = poolsOf(state);
   const had = document.cidr === null ? given(state, document, pools) : null;
   if (had !== null) return had;
   const may = mayGiveNew(state.recovery);

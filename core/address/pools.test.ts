@@ -145,6 +145,22 @@ test("a pool in which an internal subnet has a range comes into force when that 
   assert.match(manager.range("b").reason ?? "", /cannot be used: .* and in no external pool$/);
 });
 
+test("what waits for the last internal range in a declared pool does not get it, nor does the subnet that had it get another there", () => {
+  for (const then of [null, "192.168.4.8/29"]) {
+    const manager = new Manager();
+    const inside = (uid: string, cidr: string): void => manager.want(uid, { addressRange: "internal", cidr });
+    inside("a", "192.168.4.0/29");
+    inside("b", "192.168.4.0/29");
+    manager.declare("192.168.4.0/24", "192.0.2.0/24");
+    assert.deepEqual(manager.offered, ["192.0.2.0/24"]);
+    if (then === null) manager.desire(shop, "subnet/a", null);
+    else inside("a", then);
+    assert.deepEqual(manager.offered, ["192.168.4.0/24", "192.0.2.0/24"]);
+    assert.deepEqual(manager.said.inside, [], "its machines would be outside");
+    assert.match(manager.range("b").reason ?? "", /192\.168\.4\.0\/29 cannot be used: .* and in no external pool$/);
+  }
+});
+
 test("a declaration that cannot be changes nothing", () => {
   const manager = new Manager();
   manager.declare("203.0.113.0/24");
