@@ -25,6 +25,7 @@ import {
   type SubnetRecord,
   takePools,
   toBlock,
+  toOffer,
   within,
 } from "./pools.ts";
 import {
@@ -116,7 +117,7 @@ const poolsOf = ({ external }: AddressState): Pools => ({
   external: external.inForce.map(blockOf),
 });
 const offerOf = ({ external }: AddressState, options: AddressManagerOptions): Json =>
-  toJson(addressOfferOf({ ...options, externalPools: external.inForce }));
+  toJson(addressOfferOf({ ...options, externalPools: toOffer(external).pools }));
 
 /**
  * What the pools could ever give, for controllers to tell what can never be given: the same rules as below, as if nobody
@@ -202,14 +203,14 @@ function receive(state: AddressState, input: Input, options: AddressManagerOptio
 /** Whoever waits for a range may get one of pools that are others than before. */
 function settlePools(state: AddressState, options: AddressManagerOptions): void {
   const { external, outbox, blocks } = state;
-  while (external.offered?.join() !== external.inForce.join()) {
+  while (external.offered !== toOffer(external).mark) {
     publishOffer(state, options);
     placeWaiting(state);
   }
   publishPools(external, blocks, outbox);
 }
 function publishOffer(state: AddressState, options: AddressManagerOptions): void {
-  state.external.offered = state.external.inForce;
+  state.external.offered = toOffer(state.external).mark;
   state.outbox.effects.push({ kind: "publish", key: "addresses", value: offerOf(state, options) });
 }
 
@@ -295,6 +296,10 @@ function find(state: AddressState, client: PeerName, document: DesiredSubnet): R
   if (had !== null) return had;
   const may = mayGiveNew(state.recovery);
   if (!may.ok && (document.cidr === null || document.cidr !== document.has)) return may;
+  if (document.addressRange === "external" && pools.external.length === 0)
+    return fail(
+      progress("waiting", "internal subnets have a part of each declared external pool: none is in force yet"),
+    );
   return document.cidr === null ? cut(state, client, document, pools) : fixed(state, document, pools);
 }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualPools } from "../documents/network/network.ts";
+import { addressOffer } from "../documents/readers/network.ts";
 import type { Input } from "../env.ts";
 import { createAddressManager } from "./manager.ts";
 
@@ -159,6 +160,27 @@ test("what waits for the last internal range in a declared pool does not get it,
     assert.deepEqual(manager.said.inside, [], "its machines would be outside");
     assert.match(manager.range("b").reason ?? "", /192\.168\.4\.0\/29 cannot be used: .* and in no external pool$/);
   }
+});
+
+test("while internal subnets keep every declared pool from being in force, an external one waits, and what there could be is told", () => {
+  const manager = new Manager();
+  manager.want("a", { addressRange: "internal", cidr: "192.168.4.0/29" });
+  manager.declare("192.168.4.0/24");
+  assert.deepEqual([manager.said.external, manager.said.inside], [[], ["192.168.4.0/29"]]);
+  const offer = addressOffer.of(JSON.parse(JSON.stringify(manager.published.get("addresses"))));
+  assert.deepEqual(offer?.external, { pool: "192.168.4.0/24", largest: 256, fixed: ["192.168.4.0/24"] });
+  manager.declare("192.168.0.0/16");
+  assert.deepEqual(manager.offered, ["192.168.0.0/16"]);
+  manager.declare("192.168.4.0/24");
+  manager.want("b");
+  manager.want("c", { cidr: "192.168.4.128/25" });
+  for (const uid of ["b", "c"])
+    assert.equal(
+      manager.range(uid).reason,
+      "internal subnets have a part of each declared external pool: none is in force yet",
+    );
+  manager.desire(shop, "subnet/a", null);
+  assert.deepEqual([manager.range("b").cidr, manager.range("c").cidr], ["192.168.4.0/29", "192.168.4.128/25"]);
 });
 
 test("a declaration that cannot be changes nothing", () => {

@@ -32,8 +32,8 @@ export interface ExternalPools {
   /** As the root controller has them; null: nobody says so, and that of the configuration counts. */
   declared: readonly Cidr[] | null;
   inForce: readonly Cidr[];
-  /** What controllers were told last; null: nothing yet. */
-  offered: readonly Cidr[] | null;
+  /** Mark of what controllers were told last; null: nothing yet. */
+  offered: string | null;
   /** Ranges outside all pools in force. */
   readonly kept: Map<Uid, string>;
   /** Of internal subnets, outside the internal pool. */
@@ -96,6 +96,15 @@ const isIn = (range: string, pools: readonly string[]): boolean => {
   const block = blockOf(range);
   return pools.some((pool) => within(block, blockOf(pool)));
 };
+
+/** What could ever be given: while no pool is in force, of those that will be. The mark tells the two apart. */
+export const toOffer = ({
+  inForce,
+  declared,
+}: ExternalPools): { readonly pools: readonly Cidr[]; readonly mark: string } =>
+  inForce.length === 0 && declared !== null
+    ? { pools: declared, mark: `none of ${declared.join()}` }
+    : { pools: inForce, mark: inForce.join() };
 
 /** What the root controller declares. One that is malformed changes nothing. */
 export function takePools(pools: ExternalPools, value: Json): void {
