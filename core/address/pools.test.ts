@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/cell/identifiers.ts";
+import { parseNetwork } from "../../model/addresses/addresses.ts";
+import { whatHolds } from "../../model/addresses/pools.ts";
+import { cidr, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualPools } from "../documents/network/network.ts";
 import { addressOffer } from "../documents/readers/network.ts";
@@ -121,6 +123,25 @@ test("what a subnet has it keeps when its pool is declared no longer, over a res
   manager.declare();
   assert.deepEqual(manager.said.kept, ["192.0.2.16/29", "192.0.2.0/29"]);
   assert.deepEqual(manager.offered, ["198.18.0.0/28"]);
+});
+
+test("however many subnets have ranges of a pool that is declared no longer, all of them are told", () => {
+  const manager = new Manager();
+  manager.declare("203.0.112.0/20", "192.0.2.0/24", "198.51.100.0/24");
+  for (let at = 0; at < 200; at += 1) manager.want(`s-${at}`);
+  manager.want("alone", { cidr: "192.0.2.64/29" });
+  manager.declare("198.51.100.0/24");
+  const { kept } = manager.said;
+  assert.ok(kept.length <= 64);
+  assert.ok(kept.includes(cidr("192.0.2.64/29")), "one that stands alone is told as it is");
+  for (let at = 0; at < 200; at += 1) {
+    const network = parseNetwork(manager.range(`s-${at}`).cidr ?? "");
+    assert.ok(network !== null && whatHolds(network, kept) !== undefined, `s-${at}`);
+  }
+  for (const text of kept) {
+    const network = parseNetwork(text);
+    assert.ok(network !== null && whatHolds(network, ["203.0.112.0/20", "192.0.2.0/24"]) !== undefined, text);
+  }
 });
 
 test("a subnet that becomes internal, or external, gets another range", () => {

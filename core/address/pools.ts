@@ -40,6 +40,8 @@ export interface ExternalPools {
   readonly inside: Map<Uid, string>;
   /** Of external subnets. */
   readonly ranges: Map<Uid, string>;
+  /** What the root controller is told may be another by now: that is found by looking at all of them. */
+  touched: boolean;
 }
 const root = peerName("controller.root");
 /** RFC 1918: where an internal subnet may ask for a range. */
@@ -69,6 +71,7 @@ export function restorePools(
     kept: new Map(),
     inside: new Map(),
     ranges: new Map(),
+    touched: true,
   };
   for (const [uid, record] of subnets) noteRange(pools, uid, record);
   return pools;
@@ -80,7 +83,7 @@ export const isExternal = ({ options }: ExternalPools, { cidr, external }: Subne
 /** A subnet has got its range; null: it has none any more. */
 export function noteRange(pools: ExternalPools, uid: Uid, record: SubnetRecord | null): void {
   const wasInside = pools.inside.delete(uid);
-  pools.ranges.delete(uid);
+  if (pools.ranges.delete(uid) || wasInside) pools.touched = true;
   pools.kept.delete(uid);
   if (record === null) {
     // A pool may have waited for it.
@@ -89,8 +92,12 @@ export function noteRange(pools: ExternalPools, uid: Uid, record: SubnetRecord |
   }
   if (isExternal(pools, record)) {
     pools.ranges.set(uid, record.cidr);
+    pools.touched = true;
     if (!isIn(record.cidr, pools.inForce)) pools.kept.set(uid, record.cidr);
-  } else if (!isIn(record.cidr, [pools.options.internalPool])) pools.inside.set(uid, record.cidr);
+  } else if (!isIn(record.cidr, [pools.options.internalPool])) {
+    pools.inside.set(uid, record.cidr);
+    pools.touched = true;
+  }
 }
 const isIn = (range: string, pools: readonly string[]): boolean => {
   const block = blockOf(range);
@@ -117,6 +124,7 @@ export function takePools(pools: ExternalPools, value: Json): void {
 }
 
 function settle(pools: ExternalPools): void {
+  pools.touched = true;
   const before = pools.inForce.join();
   const { declared, options, inside } = pools;
   const blocks = [...inside.values()].map(blockOf);
@@ -129,6 +137,8 @@ function settle(pools: ExternalPools): void {
 
 /** To the root controller, once there is something to say: where nothing is external, nobody needs to know. */
 export function publishPools(pools: ExternalPools, blocks: Blocks<string>, outbox: Outbox): void {
+  if (!pools.touched) return;
+  pools.touched = false;
   const { declared, inForce, options } = pools;
   const key = actualKey(root, poolsKey);
   if (declared === null && pools.ranges.size + pools.inside.size === 0 && !outbox.published.has(key)) return;
@@ -136,7 +146,7 @@ export function publishPools(pools: ExternalPools, blocks: Blocks<string>, outbo
     external: inForce,
     otherwise: cidr(options.externalPool),
     used: inForce.flatMap((pool) => usedIn(blocks, blockOf(pool)) ?? []),
-    kept: [...pools.kept.values()].slice(0, mostRanges).map((range) => cidr(range)),
+    kept: keptOf([...pools.kept.values()], [options.internalPool, ...(options.reserved ?? [])]),
     inside: insideOf([...pools.inside.values()]),
   };
   const left = (declared ?? []).filter((pool) => !inForce.includes(pool));
@@ -157,6 +167,26 @@ function usedIn(blocks: Blocks<string>, pool: Block): Cidr | null {
     used = isLowerFree ? upper : lower;
   }
   return cidr(cidrOf(used));
+}
+
+/**
+ * Up to so many, all that machines have is among them: blocks that lie side by side are told as the smallest one that holds both, again and again,
+ * unless that has addresses of the installation's own.
+ */
+function keptOf(ranges: readonly string[], own: readonly string[]): readonly Cidr[] {
+  const others = own.map(blockOf);
+  let blocks = ranges.map(blockOf);
+  for (let order = 1; blocks.length > mostRanges && order <= 32; order += 1) {
+    const holder = ({ first }: Block): Block => ({ first: first - (first % 2 ** order), order });
+    blocks = [
+      ...Map.groupBy(blocks, (block) => (block.order < order ? holder(block).first : `${block.first} whole`)),
+    ].flatMap(([, [block, ...more]]): readonly Block[] => {
+      if (block === undefined) return [];
+      const all = [block, ...more];
+      return more.length === 0 || others.some((other) => overlap(other, holder(block))) ? all : [holder(block)];
+    });
+  }
+  return blocks.slice(0, mostRanges).map((block) => cidr(cidrOf(block)));
 }
 
 const insideOf = (ranges: readonly string[]): readonly Cidr[] => {
