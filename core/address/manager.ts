@@ -22,6 +22,7 @@ import {
   privateNetworks,
   publishPools,
   restorePools,
+  root,
   type SubnetRecord,
   takePools,
   toBlock,
@@ -207,7 +208,8 @@ function settlePools(state: AddressState, options: AddressManagerOptions): void 
     publishOffer(state, options);
     placeWaiting(state);
   }
-  publishPools(external, blocks, outbox);
+  // After a loss which pools there are is the root controller's to say: until it has, hosts keep those that they have.
+  if (state.recovery.waitsFor?.includes(root) !== true) publishPools(external, blocks, outbox);
 }
 function publishOffer(state: AddressState, options: AddressManagerOptions): void {
   state.external.offered = toOffer(state.external).mark;

@@ -233,3 +233,21 @@ test("a manager that is blank gives a range of a declared pool again, and none o
   manager.input({ kind: "complete", peer: root });
   assert.equal(manager.range("a").cidr, had);
 });
+
+test("a manager that is blank says of no pool that it is in force before the root controller has said all", () => {
+  const manager = new Manager();
+  const pools = ["203.0.113.0/24", "198.18.0.0/28"];
+  manager.declare(...pools);
+  manager.want("a", { cidr: "198.18.0.0/29" });
+  assert.deepEqual(manager.said.external, pools);
+  manager.records.clear();
+  manager.documents.clear();
+  manager.restart();
+  manager.want("a", { has: "198.18.0.0/29" });
+  manager.input({ kind: "complete", peer: shop });
+  assert.equal(manager.range("a").cidr, "198.18.0.0/29");
+  assert.ok(!manager.published.has("controller.root/pools"), "hosts would be told that 203.0.113.0/24 is outside");
+  manager.declare(...pools);
+  manager.input({ kind: "complete", peer: root });
+  assert.deepEqual(manager.said.external, pools);
+});

@@ -43,7 +43,7 @@ export interface ExternalPools {
   /** What the root controller is told may be another by now: that is found by looking at all of them. */
   touched: boolean;
 }
-const root = peerName("controller.root");
+export const root = peerName("controller.root");
 /** RFC 1918: where an internal subnet may ask for a range. */
 export const privateNetworks = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
 
