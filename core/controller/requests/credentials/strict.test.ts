@@ -31,6 +31,14 @@ test("who has not the right to hosts alone asks for none, and what asks for one 
     "x.cell": { kid: { "x.type": "Cell", db: vm("strict") } },
   };
   assert.match(put(shop({ web: vm("preferred"), kid })), /^403 .*shop\/kid\/kid\/db/, "the first model of a child");
+  const said = { ...kid, "x.cell": { kid: { "x.type": "Cell", word: "strict", db: vm("<ref:../word>") } } };
+  assert.match(put(shop({ web: vm("preferred"), kid: said })), /^403 .*shop\/kid\/kid\/db/, "by a reference there");
+  const below = { ...kid, "x.cell": { kid: { "x.type": "Cell", low: { ...said, "x.name": "low" } } } };
+  assert.match(
+    put(shop({ web: vm("preferred"), kid: below })),
+    /^403 .*shop\/kid\/kid\/low\/kid\/db/,
+    "and further below",
+  );
 
   assert.match(put(shop({ web: vm("strict") }), {}), /^200/, "who has the right");
   assert.match(put(shop({ web: { ...vm("strict"), "x.memory": 128 } })), /^200/, "it asked for that before");

@@ -1,8 +1,9 @@
 import type { Cell, Element } from "../../../../model/cell/cell.ts";
+import { childDocument } from "../../../../model/cell/child-document.ts";
+import { follow, referenceIn } from "../../../../model/cell/reference.ts";
 import { strictRight } from "../../../../model/contract/tenancy/verbs.ts";
-import type { Json } from "../../../../model/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../../model/json/json.ts";
 import type { Plan } from "../../../../model/plan/plan-types.ts";
-import { isObject } from "../../../outbox.ts";
 
 /*
  * The right to have hosts alone. A VM that asks for that takes a whole host of everybody's, whatever its own size, and so whoever may change a cell may
@@ -38,10 +39,25 @@ const mostNamed = 5;
 /** Where in an element a VM asks for a host alone: "" for itself, and below a child cell that is given its first model, its path there. */
 function strictIn(element: Element): readonly string[] {
   if (element.type === "VM") return element.placement.dedication === "strict" ? [""] : [];
-  return element.type === "CellController" ? [...strictBelow(element.cell as Json, "")] : [];
+  return element.type === "CellController" ? [...strictInCell(element.cell, nameIn(element.path))] : [];
 }
-function* strictBelow(json: Json | undefined, at: string): Generator<string> {
-  if (!isObject(json)) return;
-  if (json["x.placement.dedication"] === "strict") yield at;
-  for (const [name, value] of Object.entries(json)) yield* strictBelow(value, `${at}/${name}`);
+const nameIn = (path: string): string => path.split("/").at(-1) ?? path;
+function* strictInCell(json: Json | undefined, name: string): Generator<string> {
+  const document = json === undefined ? null : childDocument(json, name);
+  if (document !== null) yield* strictBelow(document, [], document);
+}
+/** The first model goes to the child as it was written, so that what is meant may stand elsewhere in it (`<ref:…>`). */
+function* strictBelow(document: JsonObject, at: readonly string[], json: JsonObject): Generator<string> {
+  if (meant(document, at, json["x.placement.dedication"]) === "strict") yield ["", ...at].join("/");
+  for (const [name, value] of Object.entries(json)) {
+    if (name === "x.cell")
+      for (const within of strictInCell(value, at.at(-1) ?? name)) yield `${["", ...at].join("/")}${within}`;
+    else if (isObject(value)) yield* strictBelow(document, [...at, name], value);
+  }
+}
+function meant(document: JsonObject, at: readonly string[], json: Json | undefined): Json | undefined {
+  const reference = typeof json === "string" ? referenceIn(json) : null;
+  if (reference === null) return json;
+  const target = follow(document, at, reference);
+  return target.kind === "value" ? target.value : undefined;
 }
