@@ -49,6 +49,7 @@ import {
   type ManagerState,
   mark,
   markChains,
+  markGranted,
   placesOf,
   provider,
   removeFrom,
@@ -330,13 +331,14 @@ function takeLetGo(state: ManagerState, client: PeerName, id: Uid, value: Json):
   mark(state, id);
 }
 
-/** One that is malformed changes nothing. What is granted to accounts and domains is looked at anew. */
+/** One that is malformed changes nothing. What is granted to whoever has it, or had it, is looked at anew. */
 function takeCellOwner(state: ManagerState, cell: string, value: Json): void {
   const document = value === null ? null : desiredCellOwner.of(value, cell);
   if (document === null && value !== null) return;
+  const before = state.owners.get(cell);
   if (document === null) state.owners.delete(cell);
   else state.owners.set(cell, document);
-  for (const { document } of state.grants.values()) if (!("vm" in document.to)) mark(state, document.volume);
+  markGranted(state, before, document ?? undefined);
 }
 
 function takeActual(state: ManagerState, agent: AgentView, key: string, value: Json): void {

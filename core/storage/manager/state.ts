@@ -125,6 +125,8 @@ export interface ManagerState {
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
   /** By client and UID: a grant counts for its granter's volumes alone. */
   readonly grants: Map<string, Wanted<DesiredGrant>>;
+  /** By volume, which of them are of it. */
+  readonly grantsOf: Map<Uid, Set<string>>;
   readonly holds: Holds;
   /** By client and UID: volumes of which what they are held for is given up. */
   readonly letGo: Set<string>;
@@ -180,6 +182,7 @@ export function restoreManager(
     wantedVolumes: new Map(),
     wantedConnections: new Map(),
     grants: new Map(),
+    grantsOf: new Map(),
     holds: { of: new Map(), touched: new Set() },
     letGo: new Set(),
     owners: new Map(),
@@ -269,11 +272,11 @@ export const promisedMiB = ({ self }: ManagerState, { provisionedMiB, server }: 
     provisionedMiB,
   );
 
-export function addTo(index: Map<Uid, Set<Uid>>, key: Uid, value: Uid): void {
-  const set = index.get(key) ?? new Set();
+export function addTo<T extends string>(index: Map<Uid, Set<T>>, key: Uid, value: T): void {
+  const set = index.get(key) ?? new Set<T>();
   index.set(key, set.add(value));
 }
-export function removeFrom(index: Map<Uid, Set<Uid>>, key: Uid, value: Uid): void {
+export function removeFrom<T extends string>(index: Map<Uid, Set<T>>, key: Uid, value: T): void {
   const set = index.get(key);
   set?.delete(value);
   if (set?.size === 0) index.delete(key);
@@ -341,13 +344,23 @@ export function mayUse(state: ManagerState, use: "copy" | "connect", volume: Uid
   const owner = state.volumes.get(volume)?.client ?? state.wantedVolumes.get(volume)?.client;
   if (owner === undefined || owner === client) return true;
   const domain = `${client.slice("controller.".length)}.${state.domain}`;
-  return [...state.grants.values()].some(
-    ({ client: granter, document }) =>
+  return [...(state.grantsOf.get(volume) ?? [])].some((of) => {
+    const { client: granter, document } = state.grants.get(of) ?? {};
+    return (
       granter === owner &&
-      document.volume === volume &&
-      document.grant === use &&
-      isFor(document, { holder: cellHolderOf(state, client), vm, domain }),
-  );
+      document?.grant === use &&
+      isFor(document, { holder: cellHolderOf(state, client), vm, domain })
+    );
+  });
+}
+/** Marks what a cell may use, or no more, since another one has it; all else is as it was, however much is granted. */
+export function markGranted(state: ManagerState, before: CellHolder | undefined, after: CellHolder | undefined): void {
+  for (const { document } of state.grants.values()) {
+    const { to, volume } = document;
+    const domain = "domain" in to ? to.domain : "";
+    const isForHolder = (holder: CellHolder | undefined): boolean => isFor(document, { holder, vm: null, domain });
+    if (isForHolder(before) !== isForHolder(after)) mark(state, volume);
+  }
 }
 const cellHolderOf = ({ owners }: ManagerState, client: PeerName): CellHolder | undefined =>
   owners.get(client.slice(client.lastIndexOf(".") + 1));

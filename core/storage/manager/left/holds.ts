@@ -2,7 +2,7 @@ import type { PeerName, Uid } from "../../../../model/cell/identifiers.ts";
 import { type ActualGrant, actualKey, type DesiredGrant, type DesiredVolume } from "../../../documents/vocabulary.ts";
 import type { HeldFor } from "../../../documents/volumes.ts";
 import { progress, publish, sameJson, toJson, write } from "../../../outbox.ts";
-import { keepVolume, type ManagerState, mark, type VolumeRecord, type Wanted } from "../state.ts";
+import { addTo, keepVolume, type ManagerState, mark, removeFrom, type VolumeRecord, type Wanted } from "../state.ts";
 
 /*
  * Grants, and what is said of them. One that holds its volume for a copy (`x.hold`) says when that copy is made: its server
@@ -15,8 +15,14 @@ import { keepVolume, type ManagerState, mark, type VolumeRecord, type Wanted } f
  */
 
 /** Takes it in, or (null) away. `of`: its client and UID. */
-export function keepGrant({ grants, holds }: ManagerState, of: string, grant: Wanted<DesiredGrant> | null): void {
+export function keepGrant(
+  { grants, grantsOf, holds }: ManagerState,
+  of: string,
+  grant: Wanted<DesiredGrant> | null,
+): void {
   const before = grants.get(of)?.document;
+  if (before !== undefined) removeFrom(grantsOf, before.volume, of);
+  if (grant !== null) addTo(grantsOf, grant.document.volume, of);
   if (before?.hold !== undefined) {
     const others = holds.of.get(before.volume);
     others?.delete(of);
