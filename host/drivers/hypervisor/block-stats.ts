@@ -15,6 +15,18 @@ export const hasWritten = async (qmp: Qmp): Promise<boolean> =>
 /** Whoever looks at many machines waits for none of them for longer: one that a guest has taken over may never answer. */
 const patienceMs = 1000;
 
+/** What a machine's process was asked and has not answered. One that has not in time is asked nothing more, or questions would be heaped up for it. */
+const asked = new WeakMap<Qmp, { readonly answer: ReturnType<typeof statsOf>; isLate: boolean }>();
+async function statsInTime(qmp: Qmp): ReturnType<typeof statsOf> {
+  const question = asked.get(qmp) ?? { answer: statsOf(qmp).finally(() => asked.delete(qmp)), isLate: false };
+  asked.set(qmp, question);
+  if (question.isLate) return null;
+  return inTime(question.answer, patienceMs).catch(() => {
+    question.isLate = true;
+    return null;
+  });
+}
+
 export interface DiskCounts {
   /** By machine, octets that its disks have read and written since its process began. Who does not say is left out. */
   diskOctets(): Promise<ReadonlyMap<Uid, number>>;
@@ -24,7 +36,7 @@ export async function octetsOfDisks(
   machines: readonly { readonly vm: Uid; readonly qmp: Qmp | null }[],
 ): Promise<ReadonlyMap<Uid, number>> {
   const all = machines.map(async ({ vm, qmp }): Promise<readonly [Uid, number][]> => {
-    const stats = qmp === null ? null : await inTime(statsOf(qmp), patienceMs).catch(() => null);
+    const stats = qmp === null ? null : await statsInTime(qmp);
     if (stats === null) return [];
     const octets = stats.reduce((sum, { rd_bytes, wr_bytes }) => sum + Number(rd_bytes) + Number(wr_bytes), 0);
     // A guest that has taken its process over says what it likes.
