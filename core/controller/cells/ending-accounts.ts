@@ -24,13 +24,23 @@ export function endAccounts(state: ControllerState): void {
   );
   // Of a store that is older nobody knows yet what is in its model.
   if (ending.length === 0 || whyClosed(state) !== null) return;
-  for (const { path } of ending) {
-    const document = state.model.document;
+  // Hosts of one may be hundreds: what is looked at for a change is the whole model, and so these are one change.
+  const dedications = ending.flatMap(({ type, path }) => (type === "Dedication" ? [path] : []));
+  const isOne = dedications.length > 1 && takeOut(state, dedications);
+  for (const { type, path } of ending) if (!(isOne && type === "Dedication")) takeOut(state, [path]);
+}
+
+/** False: what refers to one of them keeps it there; the count that is said of the account shows it. */
+function takeOut(state: ControllerState, paths: readonly string[]): boolean {
+  let { document } = state.model;
+  for (const path of paths) {
     const removed = document === null ? null : removeAt(document, path);
-    if (removed === null || !removed.ok) continue;
-    const next = inOneGo(checkDocumentInSlices(removed.value, unknownSupply));
-    // What refers to it keeps it there; the count that is said of the account shows it.
-    if (next.ok)
-      acceptModel(state, next.value, inOneGo(planFor(state, next.value)), { verb: "deleteElement", target: path });
+    if (removed === null || !removed.ok) return false;
+    document = removed.value;
   }
+  const next = document === null ? null : inOneGo(checkDocumentInSlices(document, unknownSupply));
+  if (next === null || !next.ok) return false;
+  const what = paths.length > 1 ? { what: `and ${paths.length - 1} dedications more` } : {};
+  const asked = { verb: "deleteElement", target: paths[0] ?? "", ...what };
+  return acceptModel(state, next.value, inOneGo(planFor(state, next.value)), asked).length === 0;
 }

@@ -288,6 +288,25 @@ test("what is dedicated to an account or a domain that is deleted is released on
   assert.deepEqual([left("a2"), left("d1"), dedicated()], [0, 0, ["h3"]]);
 });
 
+test("many hosts of one who is deleted are released by one change of the model", () => {
+  const root = new Root();
+  root.put("", rootWithTenancy());
+  const hosts = ["h1", "h2", "h3", "h4"];
+  for (const host of hosts) {
+    root.put(`root/hosts/${host}`, { "x.type": "Host" });
+    root.put(`root/dedications/${host}`, { "x.type": "Dedication", "x.of": host, "x.to": "ROOT/acme" });
+  }
+  const of = (path: string) => root.ask({ method: "GET", path });
+  const before = of("root/hosts").version;
+  const value = toJson({ uid: "d1", path: "ROOT/acme", kind: "domain", limits: {}, off: true, domainEnds: true });
+  root.step({ kind: "desired", from: tenancy, key: "limits/d1", value });
+  assert.deepEqual(
+    hosts.map((host) => of(`root/dedications/${host}`).status),
+    [404, 404, 404, 404],
+  );
+  assert.equal(of("root/hosts").version, before + 1);
+});
+
 test("a root controller without a model does not say that nothing of an account is left", () => {
   const root = new Root();
   const left = (): unknown => (root.published.get("tenancy/limits/a1") as { left?: number } | undefined)?.left;
