@@ -88,6 +88,8 @@ async function makeController(cell: string): Promise<void> {
     } else if (asked.endsWith("/page")) {
       response.writeHead(200, { "content-type": "text/html", "content-security-policy": "script-src *" });
       response.end("<script>alert(1)</script>");
+    } else if (asked.includes("/full")) {
+      json(503, { error: { code: "busy", message: "too many wait here" } });
     } else if (method === "PUT") {
       if (putStatus === 200) Object.assign(state, { version: state.version + 1, empty: false });
       json(putStatus, { seen: true });
@@ -284,6 +286,12 @@ test("a first model makes the controller, and everything else passes through unc
     const { status: said, headers } = await ask("GET", `/elements${query}`);
     assert.deepEqual([said, headers.get("retry-after")], [status, status === 503 ? "5" : null], query);
   }
+  const full = await ask("GET", "/cells/shop/model/shop/full");
+  assert.deepEqual(
+    [full.status, full.headers.get("retry-after")],
+    [503, "5"],
+    "also where a controller has not said when",
+  );
   const first = await ask("GET", "/cells?limit=1");
   assert.deepEqual([(first.json as readonly object[]).length, first.headers.get("cells-next")], [1, null]);
   assert.equal((await ask("GET", "/cells?after=00")).status, 400);

@@ -12,7 +12,7 @@ import { openApi } from "../model/contract/openapi.ts";
 import { readQuery } from "../model/contract/request.ts";
 import { spendingHandler } from "../runtime/controller/tickets.ts";
 import { isAuthorized } from "../runtime/http/bearer.ts";
-import { parseJson, readBody } from "../runtime/http/http.ts";
+import { parseJson, readBody, retryAfterOf } from "../runtime/http/http.ts";
 import { type PeerResponse, type PeerServer, servePeers } from "../runtime/http/https.ts";
 import { IssuedTickets } from "../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
@@ -328,9 +328,7 @@ function answerError(error: unknown, reply: FastifyReply, log: Observer["log"]):
     log("gateway/failed", { why: known.message ?? String(error) });
     refusal = { code: "internal", message: "the gateway failed to answer this request; its log says why" };
   }
-  // A place is free again in a moment, and a service that is away comes back later than that.
-  if (status === 503 && !reply.hasHeader("retry-after"))
-    reply.header("retry-after", refusal.code === "busy" ? "1" : "5");
+  if (status === 503 && !reply.hasHeader("retry-after")) reply.header("retry-after", retryAfterOf(refusal.code));
   reply
     .code(status)
     .type("application/json")

@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { viaHeader } from "../../model/contract/audit/via.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
+import { retryAfterOf } from "../../runtime/http/http.ts";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { sourceHeader } from "../../runtime/observation/asked-by.ts";
@@ -80,6 +81,7 @@ export async function forwardToNew(way: Way, cell: string, what: Forwarded, time
 export async function passBack(answer: PeerResponse, to: ServerResponse): Promise<void> {
   const headers: OutgoingHttpHeaders = {};
   for (const name of passedBack) if (answer.headers[name] !== undefined) headers[name] = answer.headers[name];
+  if (answer.status === 503) headers["retry-after"] ??= retryAfterOf();
   to.writeHead(answer.status, headers);
   to.flushHeaders();
   try {

@@ -9,7 +9,7 @@ import { type CellOwner, rootDomain, type WhoAmI } from "../../model/contract/te
 import type { Json } from "../../model/json/json.ts";
 import { keepNewest } from "../../model/limits.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
-import { parseJson } from "../../runtime/http/http.ts";
+import { parseJson, retryAfterOf } from "../../runtime/http/http.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { isSession, newTenantTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -245,6 +245,7 @@ export function registerTenants(
       const query = readQuery("giveCell", url);
       if (query.ok && query.value.dryRun !== true) await give(cell, account, headers.authorization ?? "");
     }
+    if (answer.status === 503) reply.header("retry-after", retryAfterOf());
     reply.headers(answer.headers);
     // A login's answer is a secret.
     reply.code(answer.status).type("application/json").header("cache-control", "no-store").send(answer.text);

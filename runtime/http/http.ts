@@ -49,3 +49,6 @@ export function parseJson(text: string): Result<Json, string> {
     return fail(`the body is not JSON: ${(error as Error).message}`);
   }
 }
+
+/** In how many seconds whoever is told that a service is away is to ask again. A place is free again in a moment, a service comes back later than that. */
+export const retryAfterOf = (code?: string): string => (code === "busy" ? "1" : "5");

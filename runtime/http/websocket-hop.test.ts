@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket, WebSocketServer } from "ws";
@@ -31,7 +32,8 @@ before(async () => {
       (_request, response) => void response.end("plain"),
       ({ peer, url, headers, raw, socket, head }) => {
         seen.push({ peer, url, note: headers["x-note"], extensions: headers["sec-websocket-extensions"] });
-        if (url === "/refused") refuseUpgrade(socket, 409, "not-running", "it does not run");
+        if (url === "/full") refuseUpgrade(socket, 503, "busy", "no place is free");
+        else if (url === "/refused") refuseUpgrade(socket, 409, "not-running", "it does not run");
         else webSockets.handleUpgrade(raw, socket, head, (webSocket) => sockets.push(webSocket));
       },
     ),
@@ -93,6 +95,14 @@ test("a refusal keeps its status and its sentence", async () => {
   let body = "";
   for await (const chunk of response) body += String(chunk);
   assert.deepEqual(JSON.parse(body), { error: { code: "not-running", message: "it does not run" } });
+  socket.on("error", () => undefined);
+  socket.terminate();
+});
+
+test("whoever is refused a place is told when to ask again", async () => {
+  const socket = open("/full");
+  const [, response] = (await once(socket, "unexpected-response")) as [unknown, IncomingMessage];
+  assert.deepEqual([response.statusCode, response.headers["retry-after"]], [503, "5"]);
   socket.on("error", () => undefined);
   socket.terminate();
 });

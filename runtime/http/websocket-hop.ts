@@ -8,6 +8,7 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { expectCurrent } from "../transport/judge.ts";
 import { readCredentials } from "../transport/mutual-tls.ts";
 import { findPeer } from "../transport/peers.ts";
+import { retryAfterOf } from "./http.ts";
 
 /**
  * A WebSocket that crosses several services. Only its two ends speak it: each hop in between passes the handshake on and
@@ -106,6 +107,7 @@ const endUpgrade = (socket: Duplex, status: number, body: string): void => {
       "content-type: application/json",
       `content-length: ${Buffer.byteLength(body)}`,
       "connection: close",
+      ...(status === 503 ? [`retry-after: ${retryAfterOf()}`] : []),
       "",
       body,
     ].join("\r\n"),
