@@ -19,6 +19,7 @@ import {
   type ExternalPools,
   isExternal,
   noteRange,
+  overlap,
   privateNetworks,
   publishPools,
   restorePools,
@@ -89,8 +90,8 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
   return {
     restore: (restored) => restore(restored, options),
     step: (state, input) => {
-      receive(state, input, options);
-      if (state.started) settlePools(state, options);
+      receive(state, input);
+      if (state.started) settlePools(state);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
@@ -117,8 +118,8 @@ const poolsOf = ({ external }: AddressState): Pools => ({
   internal: blockOf(external.options.internalPool),
   external: external.inForce.map(blockOf),
 });
-const offerOf = ({ external }: AddressState, options: AddressManagerOptions): Json =>
-  toJson(addressOfferOf({ ...options, externalPools: toOffer(external).pools }));
+const offerOf = ({ external }: AddressState): Json =>
+  toJson(addressOfferOf({ ...external.options, externalPools: toOffer(external).pools }));
 
 /**
  * What the pools could ever give, for controllers to tell what can never be given: the same rules as below, as if nobody
@@ -168,7 +169,7 @@ function restore(restored: Restored, options: AddressManagerOptions): AddressSta
   return { outbox, started: false, wanted, subnets, blocks, unplaced, unread, recovery, external };
 }
 
-function receive(state: AddressState, input: Input, options: AddressManagerOptions): void {
+function receive(state: AddressState, input: Input): void {
   if (input.kind === "desired" && input.key === poolsKey) {
     takePools(state.external, input.value);
     return;
@@ -183,7 +184,7 @@ function receive(state: AddressState, input: Input, options: AddressManagerOptio
     reconcile(state, uid);
   } else if (input.kind === "start") {
     state.started = true;
-    publishOffer(state, options);
+    publishOffer(state);
     state.outbox.quiet = true;
     log(state.outbox, "service/restored", { subnets: state.subnets.size });
     const isBlank = state.subnets.size + state.wanted.size + state.unread.size === 0;
@@ -196,24 +197,24 @@ function receive(state: AddressState, input: Input, options: AddressManagerOptio
     const report = input.request as unknown as AddressReport;
     if (isObject(input.request) && report.kind === "controllers")
       if (takeControllers(state.recovery, state.outbox, report.controllers)) placeWaiting(state);
-    const response = isOffersRequest(input.request) ? offerOf(state, options) : { subnets: state.subnets.size };
+    const response = isOffersRequest(input.request) ? offerOf(state) : { subnets: state.subnets.size };
     state.outbox.effects.push({ kind: "reply", id: input.id, response });
   }
 }
 
 /** Whoever waits for a range may get one of pools that are others than before. */
-function settlePools(state: AddressState, options: AddressManagerOptions): void {
+function settlePools(state: AddressState): void {
   const { external, outbox, blocks } = state;
   while (external.offered !== toOffer(external).mark) {
-    publishOffer(state, options);
+    publishOffer(state);
     placeWaiting(state);
   }
   // After a loss which pools there are is the root controller's to say: until it has, hosts keep those that they have.
   if (state.recovery.waitsFor?.includes(root) !== true) publishPools(external, blocks, outbox);
 }
-function publishOffer(state: AddressState, options: AddressManagerOptions): void {
+function publishOffer(state: AddressState): void {
   state.external.offered = toOffer(state.external).mark;
-  state.outbox.effects.push({ kind: "publish", key: "addresses", value: offerOf(state, options) });
+  state.outbox.effects.push({ kind: "publish", key: "addresses", value: offerOf(state) });
 }
 
 function placeWaiting(state: AddressState): void {
@@ -396,7 +397,7 @@ function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Resu
 function isAllowed(block: Block, range: DesiredSubnet["addressRange"], pools: Pools): boolean {
   if (range === "external") return pools.external.some((pool) => within(block, pool));
   if (within(block, pools.internal)) return true;
-  const isOutside = pools.external.some((pool) => within(block, pool) || within(pool, block));
+  const isOutside = pools.external.some((pool) => overlap(block, pool));
   return !isOutside && privateNetworks.some((text) => within(block, blockOf(text)));
 }
 

@@ -57,7 +57,7 @@ export const toBlock = (network: Network): Block => ({ first: network.first, ord
 export const cidrOf = (block: Block): string => `${formatIpv4(block.first)}/${32 - block.order}`;
 export const within = (block: Block, outer: Block): boolean =>
   block.order <= outer.order && block.first >= outer.first && block.first < outer.first + 2 ** outer.order;
-const overlap = (one: Block, other: Block): boolean => within(one, other) || within(other, one);
+export const overlap = (one: Block, other: Block): boolean => within(one, other) || within(other, one);
 
 export function restorePools(
   subnets: ReadonlyMap<Uid, SubnetRecord>,

@@ -499,3 +499,16 @@ export function goneVolume(world: World): string {
   world.settle();
   return volume;
 }
+
+/** What a parent has granted a child cell of a test. */
+const childAmount = {
+  vms: 9,
+  memoryMiB: 4096,
+  cpus: 9,
+  volumes: 9,
+  storageMiB: 4096,
+  subnets: 9,
+  addresses: 900,
+  publicAddresses: 0,
+};
+export const childGrant = { amount: childAmount, serial: 1, answered: 0, refusal: null };

@@ -6,22 +6,11 @@ import { lifeKey } from "../../documents/cells.ts";
 import type { DesiredGuard, DesiredProtected } from "../../documents/ha.ts";
 import type { Effect } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
-import { shop, World } from "../world.testing.ts";
+import { childGrant, shop, World } from "../world.testing.ts";
 
 /* A child cell whose HA Manager is gone. */
 const cellManager = peerName("cell-manager");
 const [second, third] = [peerName("ha-manager.2"), peerName("ha-manager.3")];
-const amount = {
-  vms: 9,
-  memoryMiB: 4096,
-  cpus: 9,
-  volumes: 9,
-  storageMiB: 4096,
-  subnets: 9,
-  addresses: 900,
-  publicAddresses: 0,
-};
-const grant = { amount, serial: 1, answered: 0, refusal: null };
 
 class Child extends World {
   constructor() {
@@ -32,7 +21,7 @@ class Child extends World {
   }
   live(more: JsonObject = {}, model: JsonObject = shop()): this {
     const uid = this.state.options.cellUid;
-    const value = toJson({ uid, model, grant, ending: false, ...more });
+    const value = toJson({ uid, model, grant: childGrant, ending: false, ...more });
     this.step({ kind: "desired", from: cellManager, key: lifeKey, value });
     this.settle();
     return this;

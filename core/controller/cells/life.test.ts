@@ -5,21 +5,10 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { type ActualLife, lifeKey } from "../../documents/cells.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import { shop, World } from "../world.testing.ts";
+import { childGrant, shop, World } from "../world.testing.ts";
 import { nothingLeft } from "./life.ts";
 
 const cellManager = peerName("cell-manager");
-const amount = {
-  vms: 9,
-  memoryMiB: 4096,
-  cpus: 9,
-  volumes: 9,
-  storageMiB: 4096,
-  subnets: 9,
-  addresses: 900,
-  publicAddresses: 0,
-};
-const grant = { amount, serial: 1, answered: 0, refusal: null };
 
 /** What a child's controller says of its cell's life to the Cell Manager. */
 class Child {
@@ -29,7 +18,7 @@ class Child {
   }
   live(model: JsonObject, ending = false, off = false): void {
     const uid = this.world.state.options.cellUid;
-    const life = toJson({ uid, model, grant, ending, ...(off ? { off } : {}) });
+    const life = toJson({ uid, model, grant: childGrant, ending, ...(off ? { off } : {}) });
     this.world.step({ kind: "desired", from: cellManager, key: lifeKey, value: life });
     this.world.settle();
   }

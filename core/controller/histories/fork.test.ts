@@ -5,7 +5,7 @@ import type { DesiredSubnet } from "../../documents/network/network.ts";
 import type { CellPolicy, DesiredVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { createController } from "../controller.ts";
-import { goneVolume, options, shop, World } from "../world.testing.ts";
+import { childGrant, goneVolume, options, shop, World } from "../world.testing.ts";
 import { mostTakenBack } from "./fork.ts";
 
 const manager = peerName("storage-manager");
@@ -359,18 +359,7 @@ test("a blank controller follows who may hold what it has forgotten: the Cell Ma
 test("the first model of a blank child is submitted again once an operator lets its store count", () => {
   const world = new World({ child: true });
   forked(world, true);
-  const amount = {
-    vms: 9,
-    memoryMiB: 4096,
-    cpus: 9,
-    volumes: 9,
-    storageMiB: 4096,
-    subnets: 9,
-    addresses: 900,
-    publicAddresses: 0,
-  };
-  const grant = { amount, serial: 1, answered: 0, refusal: null };
-  const life = { uid: world.state.options.cellUid, model: shop(), grant, ending: false };
+  const life = { uid: world.state.options.cellUid, model: shop(), grant: childGrant, ending: false };
   world.step({ kind: "desired", from: peerName("cell-manager"), key: "life", value: toJson(life) });
   world.settle();
   assert.equal(world.state.model.version, 0);

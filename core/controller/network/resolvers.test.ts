@@ -6,7 +6,7 @@ import { type Cidr, cellName, ipv4, peerName } from "../../../model/cell/identif
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
-import { shop, World } from "../world.testing.ts";
+import { childGrant, shop, World } from "../world.testing.ts";
 import { subnetConnectivityPath } from "./policy.ts";
 import type { NamesAsked } from "./resolvers.ts";
 
@@ -46,22 +46,11 @@ test("a cell asks outside for names as long as a rule of its own opens something
 });
 
 const cellManager = peerName("cell-manager");
-const amount = {
-  vms: 9,
-  memoryMiB: 4096,
-  cpus: 9,
-  volumes: 9,
-  storageMiB: 4096,
-  subnets: 9,
-  addresses: 900,
-  publicAddresses: 0,
-};
 const outwards = { "x.address1": net, "x.address2": "internet", "x.direction": "1to2" };
 /** A cell as its parent tells it that it is. */
 function child(bound: Openness, document: JsonObject): World {
   const world = new World({ child: true, cellManager: true, resolvers: [ipv4("10.0.0.77")] });
-  const grant = { amount, serial: 1, answered: 0, refusal: null };
-  const life = { uid: world.state.options.cellUid, model: document, grant, ending: false, bound };
+  const life = { uid: world.state.options.cellUid, model: document, grant: childGrant, ending: false, bound };
   world.step({ kind: "desired", from: cellManager, key: "life", value: toJson(life) });
   world.settle();
   return world;
