@@ -1,5 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { dedicate, type Guest, groupOf, type Owner, upFrom } from "../../model/cell/tenants/dedication/dedication.ts";
+import {
+  dedicate,
+  type Guest,
+  groupOf,
+  type Owner,
+  ownerIn,
+  upFrom,
+} from "../../model/cell/tenants/dedication/dedication.ts";
 import { dedicationElement, freeName, type Written, writtenIn } from "../../model/cell/tenants/dedication/written.ts";
 import { elementsOf } from "../../model/contract/follow/rows.ts";
 import type { Dedicated, ListedFlavor, NewDedication, NewFlavor } from "../../model/contract/tenancy/pools.ts";
@@ -74,8 +81,7 @@ export const addDedication = (
   isThere: OwnerThere,
 ): Promise<Dedicated> =>
   changing(async () => {
-    const to: Owner =
-      account === undefined ? { kind: "domain", path: domain } : { kind: "account", path: `${domain}/${account}` };
+    const to = ownerIn(domain, account);
     await isThere(to);
     const { json, version } = await rootModel(source);
     const written = writtenIn(json);

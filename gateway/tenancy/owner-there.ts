@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { peerName } from "../../model/cell/identifiers.ts";
-import type { Owner } from "../../model/cell/tenants/dedication/dedication.ts";
+import { alwaysThere, isSameOwner, type Owner } from "../../model/cell/tenants/dedication/dedication.ts";
 import { list, read, record, text } from "../../model/contract/schema.ts";
 import type { Json } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
@@ -16,10 +16,6 @@ import { askTenancy, refusalOfTenancy } from "./tenants.ts";
 const tenancy = peerName("tenancy");
 const all = list(record<{ readonly path: string }>({ path: text() }));
 const mostNamed = 20;
-const alwaysThere: readonly Owner[] = [
-  { kind: "domain", path: "ROOT" },
-  { kind: "account", path: "ROOT/operator" },
-];
 
 /**
  * Whether a domain or an account is there, as `tenancy` says it to who asks: the root controller keeps no table of them, and would keep a host for somebody who never comes.
@@ -29,7 +25,7 @@ export const ownerThere =
   (configuration: ProcessConfiguration) =>
   ({ headers, raw }: FastifyRequest): OwnerThere =>
   async (owner) => {
-    if (alwaysThere.some(({ kind, path }) => kind === owner.kind && path === owner.path)) return;
+    if (alwaysThere.some((each) => isSameOwner(each, owner))) return;
     if (!(await listPeers(configuration, tenancy)).includes(tenancy)) {
       const why = "which says who there is, is not in this installation's book now";
       throw refused(

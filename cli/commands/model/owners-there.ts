@@ -1,5 +1,11 @@
 import type { Cell, DedicationElement } from "../../../model/cell/cell.ts";
-import { type Owner, ownerText } from "../../../model/cell/tenants/dedication/dedication.ts";
+import {
+  alwaysThere,
+  isSameOwner,
+  type Owner,
+  ownerIn,
+  ownerText,
+} from "../../../model/cell/tenants/dedication/dedication.ts";
 import { writtenIn } from "../../../model/cell/tenants/dedication/written.ts";
 import { isTenant, tenantPath } from "../../../model/check/root-cell/check-tenants.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
@@ -10,10 +16,7 @@ import { type Client, Refused } from "../../connection/client.ts";
  * To whom the root cell's text dedicates hosts. The root controller keeps no table of accounts, and would keep a host for somebody who never comes: so
  * the service `tenancy` is asked who is there before the text is sent, as by `cells dedicate` (decision 159).
  */
-const alwaysThere: ReadonlySet<string> = new Set(["domain ROOT", "account ROOT/operator"]);
 const textOf = ({ kind, path }: Owner): string => `${kind} ${path}`;
-const ownerOf = ({ to, account }: DedicationElement): Owner =>
-  account === undefined ? { kind: "domain", path: to } : { kind: "account", path: `${to}/${account}` };
 
 /** What it gives anew to whom nobody knows. What the same text declares counts, and what is so already is let be. */
 export async function ownersMissing(client: Client, cell: Cell): Promise<readonly Diagnostic[]> {
@@ -26,8 +29,10 @@ export async function ownersMissing(client: Client, cell: Cell): Promise<readonl
   );
   const asked = elements.flatMap((element) => {
     if (element.type !== "Dedication") return [];
-    const owner = ownerOf(element);
-    return alwaysThere.has(textOf(owner)) || declared.has(textOf(owner)) ? [] : [{ element, owner }];
+    const owner = ownerIn(element.to, element.account);
+    return alwaysThere.some((each) => isSameOwner(each, owner)) || declared.has(textOf(owner))
+      ? []
+      : [{ element, owner }];
   });
   if (asked.length === 0) return [];
   const there = await whoIsThere(client);
@@ -36,7 +41,7 @@ export async function ownersMissing(client: Client, cell: Cell): Promise<readonl
   const { dedications } = writtenIn(await client.model("root", "", false).catch(absent));
   return unknown.flatMap(({ element, owner }): readonly Diagnostic[] => {
     const before = dedications.get(element.of);
-    if (before !== undefined && textOf(before) === textOf(owner)) return [];
+    if (before !== undefined && isSameOwner(before, owner)) return [];
     const position = element.position === undefined ? {} : { position: element.position };
     return [{ code: "cell/dedication", path: element.path, ...position, ...said(element, owner, there) }];
   });

@@ -6,10 +6,12 @@ import {
   dedicate,
   faultOf,
   type HostRule,
+  isSameOwner,
   type Level,
   levels,
   named,
   type Owner,
+  ownerIn,
   ownerText,
   type Resource,
   ruleOf,
@@ -135,9 +137,6 @@ function whatThereIs(wrong: string, there: readonly string[], what: string): str
   return `${close === undefined ? "" : `Did you mean \`${close}\`? `}The ${what} are ${named([...there].sort())}.`;
 }
 
-const ownerOf = (to: string, account: string | undefined): Owner =>
-  account === undefined ? { kind: "domain", path: to } : { kind: "account", path: `${to}/${account}` };
-
 function dedicationsOf(elements: readonly Element[], tree: Tree, faults: Diagnostic[]): Dedications {
   const written = new Map<string, DedicationElement>();
   for (const element of elements) {
@@ -167,7 +166,7 @@ function dedicationsOf(elements: readonly Element[], tree: Tree, faults: Diagnos
       );
     else written.set(of, element);
   }
-  const dedications = new Map([...written].map(([of, element]) => [of, ownerOf(element.to, element.account)]));
+  const dedications = new Map([...written].map(([of, element]) => [of, ownerIn(element.to, element.account)]));
   for (const [of, element] of written) {
     const unlawful = faultOf(tree, dedications, of);
     if (unlawful !== null) faults.push(told(element, "cell/dedication", unlawful.why, unlawful.hint, "x.of"));
@@ -195,7 +194,7 @@ function givenToWhoEnds(state: ControllerState, cell: Cell): readonly Diagnostic
     const owner = element.type === "Dedication" ? ending.find((each) => isOwner(each, element)) : undefined;
     if (owner === undefined || element.type !== "Dedication") return [];
     const former = before.get(element.of);
-    if (former?.kind === owner.kind && former.path === owner.path) return [];
+    if (former !== undefined && isSameOwner(former, owner)) return [];
     const message = `\`${element.path}\` gives ${element.of} to ${ownerText(owner)}, which is being deleted`;
     return [told(element, "cell/dedication", message, "Give it to another one, or leave it out.", "x.to")];
   });
@@ -210,7 +209,7 @@ export function withoutBelow({ cell, options }: ControllerState, document: JsonO
   const written = getAt(document, path);
   const { "x.of": of, "x.to": to, "x.account": account } = written.ok && isObject(written.value) ? written.value : {};
   if (typeof of !== "string" || typeof to !== "string") return document;
-  const owner = ownerOf(to, typeof account === "string" ? account : undefined);
+  const owner = ownerIn(to, typeof account === "string" ? account : undefined);
   const { tree, dedications } = placesOf(cell);
   const outcome = dedicate(tree, new Map([...dedications].filter(([each]) => each !== of)), of, owner);
   const released = new Set(outcome.ok ? outcome.released : []);

@@ -1,5 +1,5 @@
 import type { DedicationElement } from "../../../model/cell/cell.ts";
-import type { Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { isSameOwner, type Owner, ownerIn } from "../../../model/cell/tenants/dedication/dedication.ts";
 import type { DesiredLimits } from "../../documents/tenancy.ts";
 import type { ControllerState } from "../state.ts";
 
@@ -10,5 +10,5 @@ export const isEnding = ({ kind, ending, domainEnds }: DesiredLimits): boolean =
   kind === "account" ? ending === true : domainEnds === true;
 
 /** Is something dedicated to that one, and not to another in it? */
-export const isOwner = ({ kind, path }: Owner, { to, account }: DedicationElement): boolean =>
-  kind === "domain" ? account === undefined && to === path : `${to}/${account ?? ""}` === path;
+export const isOwner = (owner: Owner, { to, account }: DedicationElement): boolean =>
+  isSameOwner(owner, ownerIn(to, account));

@@ -17,6 +17,12 @@ export interface Owner {
   /** From the root of all domains: "ROOT/acme", "ROOT/acme/dev". */
   readonly path: string;
 }
+/** As a dedication names its owner: a domain, or an account in it. */
+export const ownerIn = (domain: string, account: string | undefined): Owner =>
+  account === undefined ? { kind: "domain", path: domain } : { kind: "account", path: `${domain}/${account}` };
+/** Owners that every installation has. */
+export const alwaysThere: readonly Owner[] = [ownerIn("ROOT", undefined), ownerIn("ROOT", "operator")];
+
 /** A zone, pod, cluster or host, by whatever names each once. */
 export interface Resource {
   readonly level: Level;

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../../json/json.ts";
-import type { Dedications, Owner, Resource, Tree } from "./dedication.ts";
+import { type Dedications, type Owner, ownerIn, type Resource, type Tree } from "./dedication.ts";
 
 /** What the document of the root cell says of places and owners, and of which accounts its cells are: for whoever reads it over the interface. */
 export interface Written {
@@ -39,10 +39,7 @@ export function writtenIn(model: Json): Written {
   for (const [name, written] of below(cell.dedications)) {
     const [of, to, account] = [text(written, "x.of"), text(written, "x.to"), text(written, "x.account")];
     if (of === undefined || to === undefined) continue;
-    dedications.set(
-      of,
-      account === undefined ? { kind: "domain", path: to } : { kind: "account", path: `${to}/${account}` },
-    );
+    dedications.set(of, ownerIn(to, account));
     names.set(of, name);
   }
   return { tree, dedications, names, accounts: accountsIn(cell) };
