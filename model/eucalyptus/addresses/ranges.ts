@@ -53,11 +53,9 @@ export function networkOf(address: number, netmask: number): AddressRange {
 export const cidrOf = (address: number, netmask: number): string =>
   `${formatIpv4(networkOf(address, netmask).first)}/${prefixOfNetmask(netmask) ?? 32}`;
 
-/** What hosts may have of a network: all but its first and last address. Null: nothing is left. */
-export function hostsOf({ first, last }: AddressRange): AddressRange | null {
-  return last - first < 2 ? null : { first: first + 1, last: last - 1 };
-}
+/** What hosts may have of a network: all but its first and last address; one of two addresses (RFC 3021) or of one has no others. */
+export const hostsOf = ({ first, last }: AddressRange): AddressRange =>
+  last - first < 2 ? { first, last } : { first: first + 1, last: last - 1 };
 /** The same of a subnet as configurations say it, whose address may have host bits. */
-export const hostsOfSubnet = (address: number, netmask: number): AddressRange | null =>
-  hostsOf(networkOf(address, netmask));
-export const hostsOfNetwork = (network: Network): AddressRange | null => hostsOf(network);
+export const hostsOfSubnet = (address: number, netmask: number): AddressRange => hostsOf(networkOf(address, netmask));
+export const hostsOfNetwork = (network: Network): AddressRange => hostsOf(network);

@@ -6,9 +6,9 @@ import { type AddressRange, networkOf, sizeOf } from "./ranges.ts";
  * Segment i has the VLAN tag i + 2 and begins at i × size. Its address 0 is the network, 1 to 8 are gateways, one for each
  * cluster, and its last one is the broadcast address.
  *
- * The paper's cloud controller and its network daemon end differently. With n = addresses of the subnet / size, the controller
- * hands out tags up to n, and the daemon knows a network up to tag n - 1; the last two segments are then never used. Addresses and
- * tags of a running installation depend on the numbering, so it stays; but only tags that both know are handed out.
+ * With n = addresses of the subnet / size, the tags of n segments go to n + 1. The paper's cloud controller takes none above n - 1 (it
+ * leaves one address out before it divides), and its network daemon's table ends there, so the last two segments are never used.
+ * Addresses and tags of a running installation depend on the numbering, so it stays.
  */
 export interface ManagedSubnet {
   readonly subnet: number;
@@ -43,8 +43,8 @@ const segmentsOf = ({ subnet, netmask, segmentSize }: ManagedSubnet): number =>
   Math.floor(sizeOf(networkOf(subnet, netmask)) / segmentSize);
 
 /** The controller's bound: it takes no larger tag for this subnet. */
-export const restrictToMaximumSegment = (subnet: ManagedSubnet, tag: number): number =>
-  Math.min(tag, segmentsOf(subnet));
+export const restrictToMaximumSegment = ({ subnet, netmask, segmentSize }: ManagedSubnet, tag: number): number =>
+  Math.min(tag, Math.floor((sizeOf(networkOf(subnet, netmask)) - 1) / segmentSize));
 export const isValidSegment = (subnet: ManagedSubnet, tag: number): boolean =>
   restrictToMaximumSegment(subnet, tag) === tag;
 

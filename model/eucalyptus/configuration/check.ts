@@ -209,10 +209,10 @@ function checkPrivate(
   const hosts = hostsOfSubnet(subnet, netmask);
   ranges.forEach((range, index) => {
     const at = [...path, String(index)];
-    if ((hosts === null || !contains(hosts, range)) && !faults.told(at))
+    if (!contains(hosts, range) && !faults.told(at))
       faults.add(
         at,
-        `the private addresses ${formatRange(range)} are not within the subnet ${hosts === null ? formatIpv4(subnet) : formatRange(hosts)}${whose}`,
+        `the private addresses ${formatRange(range)} are not within the subnet ${formatRange(hosts)}${whose}`,
       );
   });
 }

@@ -33,8 +33,7 @@ export function subnetOf(configuration: NetworkConfiguration, cluster: string): 
 /** All of a subnet but its gateway: what instances have where nobody says which addresses. */
 export function addressesOf({ subnet, netmask, gateway }: SubnetConfiguration): readonly AddressRange[] | undefined {
   if (subnet === undefined || netmask === undefined || gateway === undefined) return undefined;
-  const hosts = hostsOfSubnet(subnet, netmask);
-  return hosts === null ? [] : without(hosts, gateway);
+  return without(hostsOfSubnet(subnet, netmask), gateway);
 }
 
 /** With what holds for one cluster where it says nothing itself. */

@@ -136,6 +136,8 @@ const wrong: readonly (readonly [JsonObject, string, RegExp])[] = [
   ],
   // VPCMIDO, names that are not there, names twice.
   [changed(edge, "VPCMIDO", "Mode"), "", /needs Mido/],
+  [{ ...edge, Mode: "VPCMIDO", Mido: { EucanetdHost: "a" } }, "/Mido", /at least one/],
+  [{ ...edge, Mode: "VPCMIDO", Mido: { Gateways: [], GatewayHost: "b" } }, "/Mido", /at least one/],
   [changed(edge, {}, "Mido"), "/Mido", /VPCMIDO alone/],
   [changed(edge, ["10.0.0.1"], "PublicIpss"), "/PublicIpss", /Did you mean `PublicIps`/],
   [changed(edge, [{ Name: "a" }, { Name: "a" }], "Clusters"), "/Clusters/1", /is there already/],

@@ -62,7 +62,11 @@ export function readConfigurationJson(
 const whole = (message: string): ConfigurationFault => ({ pointer: "", line: 1, column: 1, message });
 
 function checkMido({ Mido }: JsonObject, { mode }: NetworkConfiguration, faults: Faults): void {
-  if (mode === otherMode && !isObject(Mido)) faults.add([], `mode ${otherMode} needs Mido`);
+  if (mode === otherMode) {
+    if (!isObject(Mido)) faults.add([], `mode ${otherMode} needs Mido`);
+    else if (Array.isArray(Mido.Gateways) ? Mido.Gateways.length === 0 : Mido.GatewayHost === undefined)
+      faults.add(["Mido"], "Mido needs Gateways, at least one, or a GatewayHost");
+  }
   if (mode !== otherMode && Mido !== undefined) faults.add(["Mido"], `Mido belongs to mode ${otherMode} alone`);
 }
 
