@@ -54,6 +54,12 @@ test("texts over several lines have escapes; bytes have four ways of writing", (
   assert.deepEqual(fault("sfConfig extends { a #DEC#256#; }"), ["raw", "syntax/bytes", "1:22"]);
 });
 
+test("a character by its number has three octal digits", () => {
+  assert.deepEqual(attributes('a "\\000\\1018\\377";'), [["a", "\u0000A8\u00ff"]]);
+  for (const text of ["\\7", "\\10", "\\400", "\\8", "\\18"])
+    assert.deepEqual(fault(`sfConfig extends { a "${text}"; }`), ["raw", "syntax/escape", "1:23"]);
+});
+
 test("a long is as long as it is, whatever zeros stand before it", () => {
   assert.deepEqual(attributes(`a ${"0".repeat(399)}7L;`), [["a", { $long: 7 }]]);
   assert.equal(fault(`sfConfig extends { a ${"9".repeat(400)}L; }`)[1], "syntax/number");

@@ -395,14 +395,14 @@ class Lexer {
     }
   }
 
-  /** Java's escapes: \n and its like, \u and four hexadecimal digits, up to three octal digits. */
+  /** Java's escapes: \n and its like, \u and four hexadecimal digits; three octal digits, and no fewer. */
   #escape(at: number): { text: string; length: number } {
     const character = this.#text[at + 1] ?? "";
     const known = escapes[character];
     if (known !== undefined) return { text: known, length: 2 };
     const unicode = /^\\u+([0-9a-fA-F]{4})/.exec(this.#text.slice(at, at + 12));
     if (unicode) return { text: String.fromCharCode(Number.parseInt(unicode[1] ?? "", 16)), length: unicode[0].length };
-    const octal = /^\\([0-3]?[0-7]{1,2})/.exec(this.#text.slice(at, at + 4));
+    const octal = /^\\([0-3][0-7]{2})/.exec(this.#text.slice(at, at + 4));
     if (octal) return { text: String.fromCharCode(Number.parseInt(octal[1] ?? "", 8)), length: octal[0].length };
     if (character === "\n" || character === "") return { text: "", length: 1 };
     if (!/["'\\#]/.test(character)) {
@@ -411,7 +411,11 @@ class Lexer {
         "syntax/escape",
         `\`\\${character}\` is no escape`,
         position,
-        character === "u" ? "`\\u` takes four hexadecimal digits." : "A backslash itself is written `\\\\`.",
+        character === "u"
+          ? "`\\u` takes four hexadecimal digits."
+          : /\d/.test(character)
+            ? "A character by its number has three octal digits, `\\000` to `\\377`."
+            : "A backslash itself is written `\\\\`.",
       );
     }
     return { text: character, length: 2 };
