@@ -66,7 +66,7 @@ class ViewReader {
     const mode = this.#mode(configuration);
     const clcIp = this.#oneAddress(configuration, "enabledCLCIp");
     if (clcIp === undefined) this.#refuse(configuration, "enabledCLCIp is missing: who answers for metadata");
-    const domain = valuesOf(configuration, "instanceDNSDomain")[0];
+    const domain = valuesOf(configuration, "instanceDNSDomain").at(-1);
     if (domain === undefined) this.#refuse(configuration, "instanceDNSDomain is missing");
     else if (!/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(domain.text))
       this.#refuse(domain, `${shown(domain.text)} is no domain name`);
