@@ -170,6 +170,21 @@ test("a service that has not told when it began to listen did so when its machin
   assert.ok(rows.includes("primary/gateway/vm") && rows.includes("root/core1/vm"), rows.join(", "));
 });
 
+test("a gateway whose controller hears first that it is ready is on the path, from when it listens", () => {
+  // A guest's clock and its host's differ: what the host says of its health may come after its controller knows.
+  const late = birth
+    .filter(({ service, event }) => service !== "gateway" || event !== "process/started")
+    .map((each) =>
+      each.path === "primary/gateway/vm" && each.event === "machine/health" ? { ...each, atMs: 27_100 } : each,
+    );
+  const named = (happenings: readonly Happening[]): readonly string[] =>
+    birthOf(happenings, moments, vmOf).path.map(({ row }) => row ?? "nobody");
+  assert.ok(named(late).includes("root/core1/vm"), named(late).join(", "));
+  const { path } = birthOf([...late, say(25.5, "gateway", "gateway/listening")], moments, vmOf);
+  const asks = path.find(({ row }) => row === rowNames.gateway);
+  assert.equal(asks?.fromMs, 25_500);
+});
+
 test("which VM has which service is in the document, as it was written", () => {
   const text = (name: string): string => readFileSync(new URL(`../../examples/root/${name}`, import.meta.url), "utf8");
   const files = { "small.sf": text("small.sf"), "service.sf": text("service.sf") };

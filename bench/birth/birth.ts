@@ -85,7 +85,9 @@ const answersMs = ({ pieces }: Row): number => pieces.find(({ text }) => text ==
 /** When a row has what another one needs of it; NaN: never. */
 function givenMs(row: Row, { service }: Need): number {
   if (service === undefined) return endOf(row);
-  return row.ticks.find(({ text }) => service.test(text))?.atMs ?? answersMs(row);
+  const listens = row.ticks.find(({ text }) => service.test(text))?.atMs ?? answersMs(row);
+  // Its controller may hear that it is ready before its host says that it answers.
+  return Number.isNaN(listens) ? endOf(row) : listens;
 }
 
 /** From the end back to the start. */
@@ -223,6 +225,8 @@ function machineRow(path: string, happenings: readonly Happening[], ticks: Row["
   return { name: path, pieces: piecesOf(moments, ready.atMs), ticks };
 }
 
+/** What a role says when it begins to listen; the gateway listens to the outside later than its process starts. */
+const listening = ["process/started", "gateway/listening"];
 /** Which role began to listen when; `vmOf`: the VM that has it. */
 const ticksOf = (
   path: string,
@@ -231,7 +235,7 @@ const ticksOf = (
   firstMs: number,
 ): Row["ticks"] =>
   happenings
-    .filter(({ event, service, atMs }) => event === "process/started" && vmOf.get(service) === path && atMs >= firstMs)
+    .filter(({ event, service, atMs }) => listening.includes(event) && vmOf.get(service) === path && atMs >= firstMs)
     .map(({ atMs, service }) => ({ atMs, text: service }));
 
 /** @param vmOf which VM has which service, by peer name */

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { machineIdentity } from "../../host/drivers/unix-users.ts";
+import { processIdentity } from "../../testbed/supervisor/first-process.ts";
 import type { Figure } from "../bench.ts";
 import { processCpuMs } from "../measure.ts";
 import { type CallCounter, countCalls } from "./calls.ts";
@@ -76,6 +77,9 @@ const standingOf = ({ pid }: Counted, networkOf: number): Standing => ({
 /** QEMU translates a piece of a guest's code by this function. */
 const translates = { file: "/usr/bin/qemu-system-x86_64", symbol: "tb_gen_code" } as const;
 
+/** In clock ticks since the machine started (proc_pid_stat(5), field 22); infinite when the process is gone. */
+const startOf = (pid: number): number => Number(processIdentity(pid)?.startTime ?? Number.POSITIVE_INFINITY);
+
 /** One of these processes in whose network the taps of a machine are; the machine itself where there is none. */
 export const networkOf = (pids: readonly number[], machine: number): number => {
   const [tap] = tapsOf(machine);
@@ -86,7 +90,9 @@ export const networkOf = (pids: readonly number[], machine: number): number => {
       return false;
     }
   };
-  return [machine, ...pids].find(has) ?? machine;
+  // Those that stand longest first: a helper's process may see the tap, too, and end before it is read again.
+  const eldest = pids.toSorted((one, other) => startOf(one) - startOf(other));
+  return [machine, ...eldest].find(has) ?? machine;
 };
 
 /**
