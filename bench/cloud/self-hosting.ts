@@ -293,6 +293,13 @@ const stepOfProcesses = async (): Promise<number> => {
   return took;
 };
 
+/** What the cloud said last, before it is taken away: of a measurement that failed nothing else is left. */
+async function said(t: Testbed, say: BenchOptions["say"], error: unknown): Promise<never> {
+  const { stdout } = await t.cells(["events"]).catch(() => ({ stdout: "" }));
+  for (const line of stdout.trim().split("\n").slice(-200)) say(line);
+  throw error;
+}
+
 async function run(options: BenchOptions): Promise<readonly Figure[]> {
   let figures: readonly Figure[] = [];
   const built = { cacheDirectory: cacheDirectory(), onProgress: options.say };
@@ -301,7 +308,7 @@ async function run(options: BenchOptions): Promise<readonly Figure[]> {
   await withTestbedDirectory({ profile: "small", hosts: 3, servers: 2 }, async (testbed) => {
     figures = await interruptible(
       () => takenDown(testbed),
-      () => measure(testbed, options),
+      () => measure(testbed, options).catch((error: unknown) => said(testbed, options.say, error)),
     );
   });
   return figures;

@@ -68,11 +68,19 @@ interface Standing {
   readonly wakeUps: number;
   readonly cpuMs: number;
 }
-const standingOf = ({ pid }: Counted, networkOf: number): Standing => ({
-  frames: framesIn(readFileSync(`/proc/${networkOf}/net/dev`, "utf8"), tapsOf(pid)),
-  wakeUps: wakeUpsOf(pid),
-  cpuMs: processCpuMs(pid),
-});
+/** Throws when a process of that machine is gone: what it did would be left out. */
+function alive(name: string, pid: number): void {
+  if (processIdentity(pid) === undefined) throw new Error(`process ${pid} of ${name} ended while it was counted`);
+}
+/** `networkOf`: a process in the network where its taps are. */
+function standingOf({ name, pid }: Counted, networkOf: number): Standing {
+  for (const each of [pid, networkOf]) alive(name, each);
+  return {
+    frames: framesIn(readFileSync(`/proc/${networkOf}/net/dev`, "utf8"), tapsOf(pid)),
+    wakeUps: wakeUpsOf(pid),
+    cpuMs: processCpuMs(pid),
+  };
+}
 
 /** QEMU translates a piece of a guest's code by this function. */
 const translates = { file: "/usr/bin/qemu-system-x86_64", symbol: "tb_gen_code" } as const;
@@ -120,6 +128,7 @@ export async function idleness(
     const [then, now] = [before[index], after[index]];
     const grown = (what: keyof Standing): number => ((now?.[what] ?? 0) - (then?.[what] ?? 0)) * minute;
     const translated = translations[index] ?? null;
+    alive(name, pid);
     return {
       name,
       pid,
