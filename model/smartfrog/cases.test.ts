@@ -1,19 +1,17 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { test } from "node:test";
-import { pathToFileURL } from "node:url";
+import { casesFrom } from "../testing/case-folders.testing.ts";
 import { smartFrogTree } from "./tree.ts";
 
 /*
  * Outcomes recorded from HP's parser, compared in full: types of numbers, tags, references left, the phase that refused.
  * Copies of the cases are used where the shared folder is absent; with CELLS_CASES those of another folder's `smartfrog/`.
  */
-const other = process.env.CELLS_CASES;
 const shared = new URL("../../../shared/cases/smartfrog/", import.meta.url);
 const copies = new URL("../cases/", import.meta.url);
 const ours = existsSync(shared) ? shared : copies;
-const folder = other === undefined ? ours : pathToFileURL(join(resolve(other), "smartfrog", "/"));
+const folder = casesFrom(ours, "smartfrog");
 
 interface Outcome {
   readonly ok: boolean;
@@ -65,7 +63,7 @@ function bundleOf(name: string): { main: string; files: Record<string, string> }
   return { main, files: { [main]: text, [probe.name]: probe.text } };
 }
 
-test("every recorded case has an outcome here, and there are 77", { skip: other !== undefined }, () => {
+test("every recorded case has an outcome here, and there are 77", { skip: folder !== ours }, () => {
   assert.equal(recorded.size, 77);
 });
 test("the faults of that parser are told apart from ours", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
+import { casesFrom } from "../../../model/testing/case-folders.testing.ts";
 import { type Circumstances, decide, type Move } from "../decide.ts";
 import type { Step } from "../item.ts";
 
@@ -16,8 +16,7 @@ interface Case {
   readonly given: Readonly<Record<string, unknown>>;
   readonly expected: Readonly<Record<string, unknown>>;
 }
-const folder = process.env.CELLS_CASES;
-const file = folder === undefined ? join(import.meta.dirname, "cases.json") : join(folder, "ha", "cases.json");
+const file = new URL("cases.json", casesFrom(new URL("./", import.meta.url), "ha"));
 const { cases } = JSON.parse(readFileSync(file, "utf8")) as { readonly cases: readonly Case[] };
 
 /** Why there is nothing to compare; null: there is. */

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { formatIpv4, parseIpv4, parseNetwork } from "../../addresses/addresses.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
+import { casesFrom } from "../../testing/case-folders.testing.ts";
 import { firstFree, randomFree } from "../addresses/allocators.ts";
 import {
   type AddressRange,
@@ -34,8 +35,7 @@ import type { NetworkView } from "../view/network-view.ts";
  * Rows from the tests of the paper's cloud controller, beside ours (the JSON files here; with CELLS_CASES another folder's
  * `eucanetd/tables/`). A kind of row that is not known here fails.
  */
-const folder = process.env.CELLS_CASES;
-const base = folder === undefined ? new URL("./", import.meta.url) : new URL(`file://${folder}/eucanetd/tables/`);
+const base = casesFrom(new URL("./", import.meta.url), "eucanetd/tables");
 const read = <T>(file: string): T => JSON.parse(readFileSync(new URL(file, base), "utf8")) as T;
 
 interface Row {

@@ -95,7 +95,7 @@ function step(scene: Scene, action: string, value: Json, by: By): Outcome<unknow
   }
 }
 
-runCases("flavors.json", ({ given, do: doing }: PoolCase) => {
+runCases("flavors.json", ["by", "flavors", "host"], ({ given, do: doing }: PoolCase) => {
   const scene = sceneOf(given);
   let refused: readonly string[] | null = null;
   for (const [action, value] of Object.entries(doing)) {

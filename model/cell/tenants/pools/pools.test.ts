@@ -100,7 +100,8 @@ function atOnce(pooling: Pooling, askers: readonly string[], asked: ReturnType<t
   return { won, lost: askers.length - won, hostsInTwoPools: taken.length - new Set(taken).size };
 }
 
-runCases("pools.json", ({ given, do: doing }: PoolCase) => {
+const known = ["by", "pool", "flavor", "free", "units", "limitUnits", "atOnce", "host"];
+runCases("pools.json", known, ({ given, do: doing }: PoolCase) => {
   let pooling = poolingOf(given);
   const before = pooling;
   if (given.atOnce !== undefined) return atOnce(pooling, list(given.atOnce), hostAsked(doing.addHost ?? {}));

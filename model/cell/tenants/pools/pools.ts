@@ -182,7 +182,7 @@ export function removeHost(pooling: Pooling, uid: string, name: string, by: By):
   const vms = pooling.hosts.get(host)?.vms ?? [];
   const [names, is]: [string[], string[]] = [[], []];
   if (enabled) {
-    names.push("enabled");
+    names.push("state", "enabled");
     is.push("is enabled");
   }
   if (vms.length > 0) {

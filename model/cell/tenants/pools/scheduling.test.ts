@@ -11,22 +11,31 @@ interface SchedulingCase {
     readonly flavor?: string;
     readonly pool?: string;
     readonly state?: string;
-    readonly zone?: string;
-    readonly askedZone?: string;
+    /** What it has, and as `asked…` what the request wants of that. */
+    readonly [property: string]: string | number | readonly string[] | undefined;
   };
   readonly asks: string | null;
   readonly tenant: string;
   readonly authorised: readonly string[];
   readonly passes: boolean;
 }
+/** Every other filter is asked for itself: what is asked for is there, as much of it, or all of it. */
+const isMet =
+  (host: SchedulingCase["host"]) =>
+  ([property, asked]: [string, SchedulingCase["host"][string]]): boolean => {
+    if (!property.startsWith("asked")) return true;
+    const own = `${property.charAt("asked".length).toLowerCase()}${property.slice("asked".length + 1)}`;
+    const has = host[own];
+    if (typeof asked === "number") return typeof has === "number" && asked <= has;
+    const all = Array.isArray(has) ? has : [has];
+    return (Array.isArray(asked) ? asked : [asked]).every((each) => all.includes(each));
+  };
 for (const { id, rule, host, asks, tenant, authorised, passes } of casesOf<SchedulingCase>("scheduling.json"))
   test(`scheduling ${id} (${rule})`, () => {
     const pool = host.pool === undefined ? null : { uid: host.pool, enabled: host.state === "enabled", authorised };
     const ofFlavor: PoolRule | null =
       host.flavor === undefined && pool === null ? null : { flavor: host.flavor ?? "", pool };
-    // The place stands for every other filter: each is asked for itself.
-    const isElsewhere = host.askedZone !== undefined && host.askedZone !== host.zone;
-    assert.equal(mayStandInPool(ofFlavor, asks, tenant) && !isElsewhere, passes);
+    assert.equal(mayStandInPool(ofFlavor, asks, tenant) && Object.entries(host).every(isMet(host)), passes);
   });
 
 test("nobody who is not known stands in a pool, whomever it authorises", () => {

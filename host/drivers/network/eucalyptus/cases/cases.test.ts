@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
 import type { AddressRange } from "../../../../../model/eucalyptus/addresses/ranges.ts";
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
 import { writeView } from "../../../../../model/eucalyptus/view/write-view.ts";
+import { casesFrom } from "../../../../../model/testing/case-folders.testing.ts";
 import { type LocalPlan, localDefaults } from "../plan/plan.ts";
 import { planFiles } from "../plan/print.ts";
 import { planFor } from "../planners.ts";
@@ -16,8 +18,9 @@ import { planFor } from "../planners.ts";
  * `eucanetd/cases/`. Compared as its recording says: counters as sets, everything else in order, chains and sets of groups by the group's
  * id, the old spelling of a match as the new one.
  */
-const other = process.env.CELLS_CASES;
-const base = other === undefined ? import.meta.dirname : join(other, "eucanetd", "cases");
+const ours = new URL("./", import.meta.url);
+const folder = casesFrom(ours, "eucanetd/cases");
+const base = fileURLToPath(folder);
 
 interface Case {
   readonly mode: string;
@@ -151,7 +154,7 @@ const knownOptions: readonly string[] = ["META_PRIV"];
 const names = readdirSync(base, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
-assert.ok(names.length >= (other === undefined ? 15 : 1), `there are cases in ${base}`);
+assert.ok(names.length >= (folder === ours ? 15 : 1), `there are cases in ${base}`);
 for (const name of names)
   test(`a view of the original: ${name}`, () => {
     const file = (file: string): string => join(base, name, file);

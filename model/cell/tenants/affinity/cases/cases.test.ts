@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { casesFrom } from "../../../../testing/case-folders.testing.ts";
 import { placementSettings } from "../../../attributes/placement-settings.ts";
 import { type GroupKind, groupKinds, type Membership, softRank, whichRefuses } from "../affinity.ts";
 
 /** What an existing cloud does, beside ours; with CELLS_CASES another folder's `dedication/`. */
-const folder = process.env.CELLS_CASES;
-const base = folder === undefined ? new URL("./", import.meta.url) : new URL(`file://${folder}/dedication/`);
+const base = casesFrom(new URL("./", import.meta.url), "dedication");
+
+const known: readonly string[] = [
+  ...["id", "rule", "note", "group", "running", "stopped", "reserved", "hosts", "place", "chosenBefore", "then"],
+];
 
 interface Stopped {
   readonly lastHost: string;
@@ -52,6 +56,8 @@ const membershipsOf = (each: Case, isSeen: boolean): readonly Membership[] =>
 
 for (const each of JSON.parse(readFileSync(new URL("affinity.json", base), "utf8")) as readonly Case[])
   test(`affinity ${each.id} (${each.rule})`, () => {
+    for (const field of Object.keys(each))
+      assert.ok(known.includes(field), `the runner knows nothing of ${JSON.stringify(field)}`);
     const [before, now] = [membershipsOf(each, false), membershipsOf(each, true)];
     const { chosenBefore, then } = each;
     if (chosenBefore !== undefined) assert.equal(whichRefuses(before, chosenBefore), null);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { casesFrom } from "../../../../testing/case-folders.testing.ts";
 import { placementSettings } from "../../../attributes/placement-settings.ts";
 import { alertsOf, type Crossing } from "../alerts.ts";
 import {
@@ -25,8 +26,7 @@ import { type ImplicitMode, implicitModes, type Neighbour, preferenceOf, standin
  * What an existing cloud does, beside ours (the JSON files here; with CELLS_CASES another folder's `dedication/`). The design decides where
  * the two differ; no row here does.
  */
-const folder = process.env.CELLS_CASES;
-const base = folder === undefined ? new URL("./", import.meta.url) : new URL(`file://${folder}/dedication/`);
+const base = casesFrom(new URL("./", import.meta.url), "dedication");
 const read = <T>(file: string): T => JSON.parse(readFileSync(new URL(file, base), "utf8")) as T;
 
 interface World {
@@ -43,6 +43,7 @@ const ownerNamed = (name: string): Owner =>
   Object.hasOwn(world.domains, name)
     ? { kind: "domain", path: domainPath(name) }
     : { kind: "account", path: `${domainPath(world.accounts[name] ?? "nowhere")}/${name}` };
+const isKnown = (name: string): boolean => Object.hasOwn(world.domains, name) || Object.hasOwn(world.accounts, name);
 const accountPath = (name: string): string => ownerNamed(name).path;
 const nameOf = ({ path }: Owner): string => path.slice(path.lastIndexOf("/") + 1);
 const tree: Tree = new Map(
@@ -72,13 +73,21 @@ interface Step {
   readonly explicit?: string | null;
   readonly at?: string;
 }
+/** A VM whose account is none of the world's is the system's. */
+interface SaidGuest {
+  readonly vm: string;
+  readonly host: string;
+  readonly account: string | null;
+}
 interface DedicationCase {
   readonly id: string;
   readonly rule: string;
   readonly given: {
     readonly dedications: readonly Said[];
-    readonly vms?: readonly Guest[];
+    readonly vms?: readonly SaidGuest[];
     readonly hostType?: Readonly<Record<string, string>>;
+    /** Whose group is there though nothing is dedicated to him. */
+    readonly emptyGroup?: string;
   };
   readonly when: Step | readonly Step[];
   readonly then: {
@@ -91,6 +100,12 @@ interface DedicationCase {
     readonly hosts?: readonly string[];
   };
 }
+/** What a case says and this runner does not know fails, and is not passed over. */
+function onlyKnown(where: string, said: object, known: readonly string[]): void {
+  for (const field of Object.keys(said))
+    assert.ok(known.includes(field), `the runner knows nothing of ${JSON.stringify(field)} in ${where}`);
+}
+
 interface Told {
   dedications: Dedications;
   released: string[];
@@ -99,9 +114,11 @@ interface Told {
 }
 const steps = (when: Step | readonly Step[]): readonly Step[] => (Array.isArray(when) ? when : [when as Step]);
 
-function deploy(told: Told, runs: Tree, { deploy: name = "", explicit = null, at = "" }: Step): void {
+function deploy(told: Told, runs: Tree, { deploy: name = "", explicit = null, at = "" }: Step, empty: string): void {
   const [account, group] = [accountPath(name), explicit === null ? null : ownerNamed(explicit)];
-  if (group !== null && !mayUse(group, account)) {
+  const isThere =
+    explicit === empty || [...told.dedications.values()].some((to) => group !== null && isSameOwner(to, group));
+  if (group !== null && !(isThere && mayUse(group, account))) {
     told.error = { kind: "invalid", why: `${groupOf(group)} is no group of ${name}` };
     return;
   }
@@ -117,7 +134,9 @@ function deploy(told: Told, runs: Tree, { deploy: name = "", explicit = null, at
 
 function run({ given, when }: DedicationCase): Told {
   const runs: Tree = new Map([...tree].filter(([host]) => given.hostType?.[host] === undefined));
-  const guests = (given.vms ?? []).map((guest) => ({ ...guest, account: accountPath(guest.account) }));
+  const guests = (given.vms ?? []).flatMap(({ vm, host, account }): Guest[] =>
+    account !== null && Object.hasOwn(world.accounts, account) ? [{ vm, host, account: accountPath(account) }] : [],
+  );
   const told: Told = {
     dedications: new Map(given.dedications.map(({ of, to }) => [of, ownerNamed(to)])),
     released: [],
@@ -127,19 +146,29 @@ function run({ given, when }: DedicationCase): Told {
   for (const step of steps(when)) {
     if (told.error !== null) break;
     if (step.deploy !== undefined) {
-      deploy(told, runs, step);
+      deploy(told, runs, step, given.emptyGroup ?? "");
       continue;
+    }
+    if (step.to !== undefined && !isKnown(step.to)) {
+      told.error = { kind: "invalid", why: `there is no domain or account ${step.to}` };
+      break;
     }
     const owner = ownerNamed(step.to ?? "");
     const inOther =
       step.domain !== undefined &&
       owner.kind === "account" &&
-      (step.domain === null || owner.path !== `${domainPath(step.domain)}/${step.to}`);
+      (step.domain === null || !isKnown(step.domain) || owner.path !== `${domainPath(step.domain)}/${step.to}`);
     if (inOther) {
       told.error = { kind: "invalid", why: `${step.to} is no account of the domain` };
       break;
     }
     const grouped = [...told.dedications.values()].find((each) => nameOfGroup(each) === step.deleteGroup);
+    const isEmptyGroup =
+      step.deleteGroup !== undefined && step.deleteGroup === groupOf(ownerNamed(given.emptyGroup ?? ""));
+    if (step.deleteGroup !== undefined && grouped === undefined && !isEmptyGroup) {
+      told.error = { kind: "invalid", why: `there is no group ${step.deleteGroup}` };
+      break;
+    }
     const outcome =
       step.dedicate !== undefined
         ? dedicate(runs, told.dedications, step.dedicate, owner, guests)
@@ -166,6 +195,10 @@ function groupsOf(dedications: Dedications): Readonly<Record<string, readonly st
 for (const each of read<readonly DedicationCase[]>("dedicate.json"))
   test(`dedicate ${each.id} (${each.rule})`, () => {
     const { then } = each;
+    onlyKnown("given", each.given, ["dedications", "vms", "hostType", "emptyGroup"]);
+    for (const step of steps(each.when))
+      onlyKnown("when", step, ["dedicate", "to", "domain", "release", "deleteGroup", "deploy", "explicit", "at"]);
+    onlyKnown("then", then, ["ok", "error", "names", "dedications", "released", "groups", "hosts"]);
     const told = run(each);
     if (!then.ok) {
       assert.equal(told.error?.kind, then.error, JSON.stringify(told.error));
@@ -180,7 +213,7 @@ for (const each of read<readonly DedicationCase[]>("dedicate.json"))
       );
     if (then.released !== undefined) assert.deepEqual(told.released.sort(), [...then.released].sort());
     if (then.groups !== undefined) assert.deepEqual(groupsOf(told.dedications), then.groups);
-    if (then.hosts !== undefined) assert.deepEqual(told.hosts, then.hosts);
+    if (then.hosts !== undefined) assert.deepEqual([...(told.hosts ?? [])].sort(), [...then.hosts].sort());
   });
 
 interface SaidVm {
@@ -205,13 +238,21 @@ interface ImplicitCase {
   readonly clusters: readonly number[];
   readonly avoidedAfter?: readonly string[];
 }
-const modeOf = (text: string | null): ImplicitMode | null =>
-  implicitModes.find((mode) => mode === text?.toLowerCase()) ?? null;
+function modeOf(text: string | null): ImplicitMode | null {
+  const mode = implicitModes.find((each) => each === text?.toLowerCase()) ?? null;
+  assert.ok(text === null || mode !== null, `the runner knows nothing of the mode ${text}`);
+  return mode;
+}
 /** `placement.lastHostS`. */
 const lastHostS = placementSettings.lastHostS.preset;
 
 for (const each of read<readonly ImplicitCase[]>("implicit.json"))
   test(`implicit ${each.id} (${each.rule})`, () => {
+    onlyKnown("the case", each, [
+      ...["id", "rule", "note", "topology", "account", "mode", "avoid", "clusters", "avoidedAfter"],
+    ]);
+    const places = new Set(["zone", ...Object.keys(each.topology.hosts)]);
+    for (const avoided of each.avoid) assert.ok(places.has(avoided), `the runner knows no place ${avoided} to avoid`);
     // An offering with the planner and without a mode is strict.
     const mode = modeOf(each.mode) ?? "strict";
     const ranked = Object.entries(each.topology.hosts).flatMap(([host, { cluster, vms, stopped = [] }]) => {
@@ -243,6 +284,7 @@ interface MigrationCase {
 }
 for (const each of read<readonly MigrationCase[]>("migrate.json"))
   test(`migrate ${each.id} (${each.rule})`, () => {
+    onlyKnown("given", each.given, ["dedications", "vms"]);
     const dedications: Dedications = new Map((each.given.dedications ?? []).map(({ of, to }) => [of, ownerNamed(to)]));
     const at = (host: string): Crossing["from"] => ({
       rule: ruleOf(tree, dedications, host),

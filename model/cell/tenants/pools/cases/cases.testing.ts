@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Json, JsonObject } from "../../../../json/json.ts";
+import { casesFrom } from "../../../../testing/case-folders.testing.ts";
 
 /** Rows of one file here, or of another folder's `pools/` where CELLS_CASES names one. */
 export function casesOf<T>(file: string): readonly T[] {
-  const folder = process.env.CELLS_CASES;
-  const base = folder === undefined ? new URL("./", import.meta.url) : new URL(`file://${folder}/pools/`);
+  const base = casesFrom(new URL("./", import.meta.url), "pools");
   return JSON.parse(readFileSync(new URL(file, base), "utf8")) as readonly T[];
 }
 
@@ -17,10 +17,19 @@ export interface PoolCase {
   readonly do: JsonObject;
   readonly then: JsonObject;
 }
-/** All that a case may say is compared with all that is so; what it does not say is not looked at. */
-export function runCases(file: string, run: (each: PoolCase) => Readonly<Record<string, unknown>>): void {
+/**
+ * All that a case may say is compared with all that is so; what it does not say is not looked at.
+ * @param known what may be given
+ */
+export function runCases(
+  file: string,
+  known: readonly string[],
+  run: (each: PoolCase) => Readonly<Record<string, unknown>>,
+): void {
   for (const each of casesOf<PoolCase>(file))
     test(`${file} ${each.id} (${each.rule})`, () => {
+      for (const field of Object.keys(each.given))
+        assert.ok(known.includes(field), `the runner of ${file} knows nothing of ${field} that is given`);
       const told = run(each);
       for (const [key, wanted] of Object.entries(each.then)) {
         assert.ok(key in told, `the runner of ${file} knows nothing of ${key}`);
