@@ -97,15 +97,19 @@ function differences(changes: readonly Change[], of: Opened["of"]): readonly Ope
   });
 }
 
-/** As a person reads it, a line each; nothing where there is nothing. */
-export function openedLines(opened: readonly Opened[]): readonly string[] {
-  if (opened.length === 0) return [];
-  const lines = opened.map(({ attribute, from, to, of, cells, more = 0 }) => {
+/** What is said above `openedSays`. */
+export const openedTitle = "Open without a rule, by `x.defaults` of the cell above or by a child's own word:";
+
+/** As a person reads it, one after another; nothing where there is nothing. */
+export const openedSays = (opened: readonly Opened[]): readonly string[] =>
+  opened.map(({ attribute, from, to, of, cells, more = 0 }) => {
     const others = more === 0 ? "" : ` and ${more} more`;
     const unless = of === "own" ? "" : ", where they and their child cells say nothing stricter";
     return printable(
-      `  ${cells.join(", ")}${others}: ${attribute} ${JSON.stringify(from)} → ${JSON.stringify(to)}${unless}`,
+      `${cells.join(", ")}${others}: ${attribute} ${JSON.stringify(from)} → ${JSON.stringify(to)}${unless}`,
     );
   });
-  return ["Open without a rule, by `x.defaults` of the cell above or by a child's own word:", ...lines];
-}
+
+/** The same in a terminal, a line each. */
+export const openedLines = (opened: readonly Opened[]): readonly string[] =>
+  opened.length === 0 ? [] : [openedTitle, ...openedSays(opened).map((line) => `  ${line}`)];

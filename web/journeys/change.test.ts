@@ -79,6 +79,27 @@ test("two people change one cell: the second hears of it, loses nothing, and goe
   await bob.end();
 });
 
+test("what would be open without a rule stands beside the plan, before anything is applied", async () => {
+  const { page, expect, end } = await enter();
+  await page.goto(`${journeys.served.url}/ui/specification?cell=pub`);
+  await editor(page).waitFor();
+  await expect(/404/);
+  const bar = "bar extends CellController { x.cell extends Cell {} }";
+  await editor(page).fill(`pub extends Cell { x.defaults.internet "out"; ${bar} }`);
+  await plan(page);
+  await apply(page).waitFor();
+  await page.getByText("Open without a rule").waitFor();
+  await page.getByText('bar.pub: x.policy.internet "none" → "out"').waitFor();
+  await apply(page).click();
+  await page.getByText("is applied").waitFor();
+  await page.getByText("Open without a rule").waitFor();
+  await editor(page).fill(`pub extends Cell { ${bar} }`);
+  await plan(page);
+  await apply(page).waitFor();
+  assert.equal(await page.getByText("Open without a rule").count(), 0);
+  await end();
+});
+
 test("what others wrote is text, and runs nowhere", async () => {
   const { page, expect, end } = await enter();
   await page.goto(`${journeys.served.url}/ui/specification?cell=${encodeURIComponent("<img src=x onerror=alert(1)>")}`);

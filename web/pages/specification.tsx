@@ -5,7 +5,7 @@ import { loadText, type Text } from "../data/text.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
 import { MachineForm } from "../parts/machine-form.tsx";
 import { nameOf, type PageProps } from "../parts/page-props.ts";
-import { Fault, PlanShown, refusedBy } from "../parts/plan.tsx";
+import { Fault, OpenedShown, PlanShown, refusedBy } from "../parts/plan.tsx";
 import { go, useKnown } from "../parts/use-known.ts";
 import { draftOf, dropDraft, keepDraft } from "../state/cell/drafts.ts";
 import { addMachine } from "../state/cell/machine.ts";
@@ -268,6 +268,7 @@ function Followed({ cell, changed }: { cell: string; changed: Changed }) {
         <strong>Version {changed.version} is applied. </strong>
         {open.length === 0 ? "All of it is ready." : `${open.length} of ${elements.length} elements are on their way.`}
       </p>
+      <OpenedShown changed={changed} />
       <ul className="lines">
         {open.map(({ path, state }) => (
           <li key={path}>

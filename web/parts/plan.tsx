@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import type { Changed } from "../../model/api.ts";
+import { openedSays, openedTitle } from "../../model/plan/opened.ts";
 import { Refused } from "../data/api.ts";
 import { inShort, linesOf } from "../state/cell/plan.ts";
 
@@ -63,7 +64,23 @@ export function PlanShown({ changed, children }: { changed: Changed; children?: 
           <code>{path}</code> {says}
         </p>
       ))}
+      <OpenedShown changed={changed} />
       {children}
+    </>
+  );
+}
+
+/** What is open without a rule from then on. */
+export function OpenedShown({ changed: { opened = [] } }: { changed: Changed }) {
+  if (opened.length === 0) return null;
+  return (
+    <>
+      <p>{openedTitle}</p>
+      <ul className="lines">
+        {openedSays(opened).map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
     </>
   );
 }
