@@ -17,13 +17,15 @@ import {
   blockOf,
   cidrOf,
   type ExternalPools,
+  hadFrom,
   isExternal,
+  keptNow,
   noteRange,
+  notInternal,
   overlap,
   privateNetworks,
   publishPools,
   restorePools,
-  root,
   type SubnetRecord,
   takePools,
   toBlock,
@@ -112,14 +114,18 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
 interface Pools {
   readonly internal: Block;
   readonly external: readonly Block[];
+  readonly had: readonly Block[];
+  readonly notInternal: readonly Block[];
 }
 /** Asked for each range: what is given back may bring a pool into force. */
 const poolsOf = ({ external }: AddressState): Pools => ({
   internal: blockOf(external.options.internalPool),
   external: external.inForce.map(blockOf),
+  had: hadFrom(external).map(blockOf),
+  notInternal: notInternal(external).map(blockOf),
 });
 const offerOf = ({ external }: AddressState): Json =>
-  toJson(addressOfferOf({ ...external.options, externalPools: toOffer(external).pools }));
+  toJson(addressOfferOf({ ...external.options, externalPools: toOffer(external).pools, kept: keptNow(external) }));
 
 /**
  * What the pools could ever give, for controllers to tell what can never be given: the same rules as below, as if nobody
@@ -130,8 +136,10 @@ export function addressOfferOf({
   externalPool,
   externalPools = [externalPool],
   reserved = [],
+  kept = [],
 }: Pick<AddressManagerOptions, "internalPool" | "externalPool" | "reserved"> & {
   readonly externalPools?: readonly string[];
+  readonly kept?: readonly string[];
 }): AddressOffer {
   const empty = createBlocks<string>();
   for (const text of reserved) take(empty, blockOf(text), "the installation itself");
@@ -146,6 +154,7 @@ export function addressOfferOf({
     internal: { pool: internalPool, largest: largest(internal), fixed: [internalPool, ...privateNetworks] },
     external: { pool, largest: Math.max(...externalPools.map((each) => largest(blockOf(each)))), fixed: externalPools },
     reserved,
+    ...(kept.length === 0 ? {} : { kept }),
     shortestPrefix: 32 - largestOrder,
     longestPrefix: 32 - smallestOrder,
   };
@@ -172,6 +181,7 @@ function restore(restored: Restored, options: AddressManagerOptions): AddressSta
 function receive(state: AddressState, input: Input): void {
   if (input.kind === "desired" && input.key === poolsKey) {
     takePools(state.external, input.value);
+    if (state.started) placeWaiting(state);
     return;
   }
   if (input.kind === "desired") {
@@ -209,8 +219,9 @@ function settlePools(state: AddressState): void {
     publishOffer(state);
     placeWaiting(state);
   }
-  // After a loss which pools there are is the root controller's to say: until it has, hosts keep those that they have.
-  if (state.recovery.waitsFor?.includes(root) !== true) publishPools(external, blocks, outbox);
+  // After a loss the root controller says which pools there are, and every other one what machines have outside them: until all have, hosts
+  // keep what they were told.
+  if (mayGiveNew(state.recovery).ok) publishPools(external, blocks, outbox);
 }
 function publishOffer(state: AddressState): void {
   state.external.offered = toOffer(state.external).mark;
@@ -295,15 +306,16 @@ type Lack = Progress & Pick<ActualSubnet, "taken">;
 
 function find(state: AddressState, client: PeerName, document: DesiredSubnet): Result<Block, Lack> {
   const pools = poolsOf(state);
-  const had = document.cidr === null ? given(state, document, pools) : null;
-  if (had !== null) return had;
+  const had = hadBlock(state, client, document, pools);
+  if (had !== null && document.cidr === null) return given(state, had, document);
+  if (had !== null && document.cidr === document.has) return fixed(state, document, pools, true);
   const may = mayGiveNew(state.recovery);
-  if (!may.ok && (document.cidr === null || document.cidr !== document.has)) return may;
+  if (!may.ok) return may;
   if (document.addressRange === "external" && pools.external.length === 0)
     return fail(
       progress("waiting", "internal subnets have a part of each declared external pool: none is in force yet"),
     );
-  return document.cidr === null ? cut(state, client, document, pools) : fixed(state, document, pools);
+  return document.cidr === null ? cut(state, client, document, pools) : fixed(state, document, pools, false);
 }
 
 const orderFor = (size: number): number => Math.max(smallestOrder, Math.ceil(Math.log2(size)));
@@ -352,24 +364,34 @@ function whatFrees(state: AddressState, client: PeerName, pools: readonly Block[
 }
 
 /**
- * The block that the subnet has had before this service lost its store: machines use it. Null: it had none that would do.
- * Another has it where this service had forgotten whose it is, and more often where the controller's store is older: the subnet
+ * The block that the subnet has had before this service lost its store: machines use it, whatever became of its pool since. Null: it had none
+ * that would do. An internal one may be in what is a pool now, by the word of a controller which says for the first time since this
+ * start what it desires.
+ */
+function hadBlock(state: AddressState, client: PeerName, document: DesiredSubnet, pools: Pools): Block | null {
+  const { has, size, addressRange } = document;
+  const network = parseNetwork(has ?? "");
+  if (network === null || network.hostBits) return null;
+  const block = toBlock(network);
+  if (block.order < smallestOrder || block.order > largestOrder || 2 ** block.order < size) return null;
+  const isFirstWord = !state.recovery.spoke.has(client);
+  const old: Pools = { ...pools, external: pools.had, notInternal: isFirstWord ? [] : pools.notInternal };
+  return isAllowed(block, addressRange, old) ? block : null;
+}
+
+/**
+ * The same block, if nobody else has it. Another has it where this service had forgotten whose it is, and more often where the controller's store is older: the subnet
  * was deleted since, and is wanted again. The controller knows whether a machine still uses it, and gives it up where none does.
  */
-function given(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Lack> | null {
-  const { has } = document;
-  const network = parseNetwork(has ?? "");
-  if (has === undefined || network === null || network.hostBits) return null;
-  const block = toBlock(network);
-  if (block.order < smallestOrder || block.order > largestOrder || 2 ** block.order < document.size) return null;
-  if (!isAllowed(block, document.addressRange, pools)) return null;
+function given(state: AddressState, block: Block, { has }: DesiredSubnet): Result<Block, Lack> {
   const owner = ownerIn(state.blocks, block);
   if (owner === null) return ok(block);
   const reason = `its range ${has} was given to ${owner}: it gets another one as soon as no machine uses it`;
-  return fail({ ...progress("failed", reason), taken: has });
+  return fail({ ...progress("failed", reason), taken: cidr(cidrOf(block)) });
 }
 
-function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
+/** @param isHad it had that range before, in what was a pool then */
+function fixed(state: AddressState, document: DesiredSubnet, pools: Pools, isHad: boolean): Result<Block, Progress> {
   const failed = (reason: string) => fail(progress("failed", reason));
   const network = parseNetwork(document.cidr ?? "");
   if (network === null) return failed(`"${document.cidr}" is not a network in CIDR notation, as 10.64.8.0/24 is`);
@@ -383,7 +405,7 @@ function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Resu
   if (2 ** block.order < document.size) {
     return failed(`${document.cidr} has ${2 ** block.order} addresses, fewer than the size of ${document.size}`);
   }
-  if (!isAllowed(block, document.addressRange, pools)) {
+  if (!isHad && !isAllowed(block, document.addressRange, pools)) {
     const right =
       document.addressRange === "external"
         ? `inside the external ${pools.external.length === 1 ? "pool" : "pools"} ${pools.external.map(cidrOf).join(", ")}`
@@ -397,7 +419,7 @@ function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Resu
 function isAllowed(block: Block, range: DesiredSubnet["addressRange"], pools: Pools): boolean {
   if (range === "external") return pools.external.some((pool) => within(block, pool));
   if (within(block, pools.internal)) return true;
-  const isOutside = pools.external.some((pool) => overlap(block, pool));
+  const isOutside = pools.notInternal.some((pool) => overlap(block, pool));
   return !isOutside && privateNetworks.some((text) => within(block, blockOf(text)));
 }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { parseNetwork } from "../../model/addresses/addresses.ts";
 import { whatHolds } from "../../model/addresses/pools.ts";
 import { cidr, peerName } from "../../model/cell/identifiers.ts";
+import type { AddressOffer } from "../../model/check/network/check-addresses.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualPools } from "../documents/network/network.ts";
 import { addressOffer } from "../documents/readers/network.ts";
@@ -71,8 +72,11 @@ class Manager {
   get said(): ActualPools {
     return this.published.get("controller.root/pools") as unknown as ActualPools;
   }
+  get offer(): AddressOffer {
+    return addressOffer.of(structuredClone(this.published.get("addresses"))) ?? assert.fail("there is no offer");
+  }
   get offered(): readonly string[] {
-    return (this.published.get("addresses") as unknown as { external: { fixed: string[] } }).external.fixed;
+    return this.offer.external.fixed;
   }
 }
 
@@ -114,9 +118,11 @@ test("what a subnet has it keeps when its pool is declared no longer, over a res
     ["a", "b", "c"].map((uid) => manager.range(uid).cidr),
     ["203.0.113.0/29", "192.0.2.16/29", "192.0.2.0/29"],
   );
+  assert.deepEqual(manager.offer.kept, ["203.0.113.0/29"]);
   const { external, used, kept } = manager.said;
   assert.deepEqual([external, used, kept], [["192.0.2.0/24"], ["192.0.2.0/27"], ["203.0.113.0/29"]]);
   manager.desire(shop, "subnet/a", null);
+  assert.equal(manager.offer.kept, undefined);
   manager.want("d", { cidr: "203.0.113.0/29" });
   assert.match(manager.range("d").reason ?? "", /an external subnet is inside the external pool 192\.0\.2\.0\/24/);
   assert.deepEqual(manager.said.kept, []);
@@ -232,6 +238,85 @@ test("a manager that is blank gives a range of a declared pool again, and none o
   manager.declare("203.0.113.0/24");
   manager.input({ kind: "complete", peer: root });
   assert.equal(manager.range("a").cidr, had);
+});
+
+const lose = (manager: Manager): void => {
+  manager.records.clear();
+  manager.documents.clear();
+  manager.restart();
+};
+
+test("a manager that is blank says of no pool that it is in force before the root controller and every cell have said all", () => {
+  const manager = new Manager();
+  manager.declare("203.0.113.0/24");
+  manager.want("a");
+  manager.declare("192.0.2.0/24");
+  const { said } = manager;
+  assert.deepEqual([said.external, said.kept], [["192.0.2.0/24"], ["203.0.113.0/29"]]);
+  lose(manager);
+  const isSaid = (): boolean => manager.published.has("controller.root/pools");
+  manager.want("b");
+  manager.desire(root, "pools", { external: ["192.0.2.0/24"], had: ["203.0.113.0/29"] });
+  manager.input({ kind: "complete", peer: root });
+  assert.ok(!isSaid(), "hosts would be told that 203.0.113.0/29 is outside");
+  manager.want("a", { has: "203.0.113.0/29" });
+  assert.ok(!isSaid());
+  manager.input({ kind: "complete", peer: shop });
+  assert.deepEqual(manager.said, { ...said, used: ["192.0.2.0/29"] });
+  lose(manager);
+  manager.want("a", { has: "203.0.113.0/29" });
+  manager.input({ kind: "complete", peer: shop });
+  assert.ok(!isSaid());
+});
+
+test("a manager that is blank gives ranges of former pools again, which the root controller has kept for it, and of no other network", () => {
+  for (const fixed of [false, true]) {
+    const manager = new Manager();
+    lose(manager);
+    const want = (uid: string, has: string): void => manager.want(uid, { has, ...(fixed ? { cidr: has } : {}) });
+    want("a", "203.0.113.8/29");
+    manager.input({ kind: "complete", peer: shop });
+    assert.equal(manager.range("a").cidr, null);
+    assert.match(manager.range("a").reason ?? "", /has yet to hear/);
+    manager.desire(root, "pools", {
+      external: ["192.0.2.0/24"],
+      had: ["203.0.113.8/29", "10.64.0.0/24", "127.0.0.0/8"],
+    });
+    assert.equal(manager.range("a").cidr, "203.0.113.8/29");
+    manager.input({ kind: "complete", peer: root });
+    for (const [at, has] of ["203.0.113.0/29", "10.64.0.0/29", "127.0.0.0/29"].entries()) {
+      want(`other-${at}`, has);
+      assert.notEqual(manager.range(`other-${at}`).cidr, has);
+    }
+    assert.deepEqual(manager.said.kept, ["203.0.113.8/29"]);
+    manager.want("new", { cidr: "203.0.113.8/29" });
+    assert.equal(manager.range("new").cidr, null);
+  }
+});
+
+test("what a manager that is blank has yet to hear of internal subnets keeps a pool from being in force", () => {
+  const manager = new Manager();
+  lose(manager);
+  manager.declare("192.168.4.0/24", "192.0.2.0/24");
+  manager.input({ kind: "complete", peer: root });
+  manager.want("a", { addressRange: "internal", cidr: "192.168.4.0/29", has: "192.168.4.0/29" });
+  assert.equal(manager.range("a").cidr, "192.168.4.0/29");
+  manager.input({ kind: "complete", peer: shop });
+  assert.deepEqual([manager.said.external, manager.said.inside], [["192.0.2.0/24"], ["192.168.4.0/29"]]);
+  manager.want("b", { addressRange: "internal", cidr: "192.168.4.8/29", has: "192.168.4.8/29" });
+  assert.equal(manager.range("b").cidr, null, "it has said all that it has");
+});
+
+test("of a pool that waits for an internal subnet no other one gets a part", () => {
+  const manager = new Manager();
+  manager.want("a", { addressRange: "internal", cidr: "192.168.4.0/29" });
+  manager.declare("192.168.4.0/24", "192.0.2.0/24");
+  manager.want("b", { addressRange: "internal", cidr: "192.168.4.8/29" });
+  assert.match(manager.range("b").reason ?? "", /cannot be used: .* and in no external pool$/);
+  manager.want("c", { addressRange: "internal", cidr: "192.168.5.0/29" });
+  assert.equal(manager.range("c").cidr, "192.168.5.0/29");
+  manager.desire(shop, "subnet/a", null);
+  assert.deepEqual(manager.offered, ["192.168.4.0/24", "192.0.2.0/24"]);
 });
 
 test("a manager that is blank says of no pool that it is in force before the root controller has said all", () => {

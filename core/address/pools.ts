@@ -1,5 +1,5 @@
 import { formatIpv4, type Network, parseNetwork } from "../../model/addresses/addresses.ts";
-import { poolFault } from "../../model/addresses/pools.ts";
+import { nobodys, poolFault } from "../../model/addresses/pools.ts";
 import { type Cidr, cidr, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { type ActualPools, mostRanges, poolsKey } from "../documents/network/network.ts";
@@ -31,11 +31,17 @@ export interface ExternalPools {
   readonly options: PoolOptions;
   /** As the root controller has them; null: nobody says so, and that of the configuration counts. */
   declared: readonly Cidr[] | null;
+  /** Of pools that are no more: what a subnet has of these it may have again. */
+  had: readonly Cidr[];
+  /** The root controller has said something of pools, so it hears what there is of them. */
+  isAsked: boolean;
   inForce: readonly Cidr[];
   /** Mark of what controllers were told last; null: nothing yet. */
   offered: string | null;
   /** Ranges outside all pools in force. */
   readonly kept: Map<Uid, string>;
+  /** So often these were others. */
+  keptChanges: number;
   /** Of internal subnets, outside the internal pool. */
   readonly inside: Map<Uid, string>;
   /** Of external subnets. */
@@ -66,9 +72,12 @@ export function restorePools(
   const pools: ExternalPools = {
     options: { internalPool, externalPool, reserved },
     declared: null,
+    had: [],
+    isAsked: false,
     inForce: [cidr(externalPool)],
     offered: null,
     kept: new Map(),
+    keptChanges: 0,
     inside: new Map(),
     ranges: new Map(),
     touched: true,
@@ -84,7 +93,7 @@ export const isExternal = ({ options }: ExternalPools, { cidr, external }: Subne
 export function noteRange(pools: ExternalPools, uid: Uid, record: SubnetRecord | null): void {
   const wasInside = pools.inside.delete(uid);
   if (pools.ranges.delete(uid) || wasInside) pools.touched = true;
-  pools.kept.delete(uid);
+  if (pools.kept.delete(uid)) pools.keptChanges += 1;
   if (record === null) {
     // A pool may have waited for it.
     if (wasInside) settle(pools);
@@ -93,10 +102,15 @@ export function noteRange(pools: ExternalPools, uid: Uid, record: SubnetRecord |
   if (isExternal(pools, record)) {
     pools.ranges.set(uid, record.cidr);
     pools.touched = true;
-    if (!isIn(record.cidr, pools.inForce)) pools.kept.set(uid, record.cidr);
+    if (!isIn(record.cidr, pools.inForce)) {
+      pools.kept.set(uid, record.cidr);
+      pools.keptChanges += 1;
+    }
   } else if (!isIn(record.cidr, [pools.options.internalPool])) {
     pools.inside.set(uid, record.cidr);
     pools.touched = true;
+    const block = blockOf(record.cidr);
+    if (pools.inForce.some((pool) => overlap(block, blockOf(pool)))) settle(pools);
   }
 }
 const isIn = (range: string, pools: readonly string[]): boolean => {
@@ -108,20 +122,40 @@ const isIn = (range: string, pools: readonly string[]): boolean => {
 export const toOffer = ({
   inForce,
   declared,
+  keptChanges,
 }: ExternalPools): { readonly pools: readonly Cidr[]; readonly mark: string } =>
   inForce.length === 0 && declared !== null
-    ? { pools: declared, mark: `none of ${declared.join()}` }
-    : { pools: inForce, mark: inForce.join() };
+    ? { pools: declared, mark: `none of ${declared.join()} ${keptChanges}` }
+    : { pools: inForce, mark: `${inForce.join()} ${keptChanges}` };
+export const keptNow = ({ kept, options }: ExternalPools): readonly Cidr[] =>
+  keptOf([...kept.values()], [options.internalPool, ...(options.reserved ?? [])]);
 
 /** What the root controller declares. One that is malformed changes nothing. */
 export function takePools(pools: ExternalPools, value: Json): void {
   const document = value === null ? null : desiredPools.of(value);
   if (value !== null && document === null) return;
   const { internalPool, reserved = [] } = pools.options;
-  if (document !== null && poolFault(document.external, [internalPool, ...reserved]) !== null) return;
-  pools.declared = document?.external ?? null;
+  const own = [internalPool, ...reserved];
+  const isNone = document === null || (document.external.length === 0 && document.had !== undefined);
+  const external = isNone ? null : document.external;
+  if (external !== null && poolFault(external, own) !== null) return;
+  pools.declared = external;
+  const others = [...own, ...nobodys].map(blockOf);
+  pools.had = (document?.had ?? []).filter((had) => !others.some((other) => overlap(other, blockOf(had))));
+  pools.isAsked = document !== null;
   settle(pools);
 }
+/** Where an external subnet that says it has a range may have it from. */
+export const hadFrom = ({ inForce, had, options }: ExternalPools): readonly string[] => [
+  ...inForce,
+  ...had,
+  options.externalPool,
+];
+/** Where no internal subnet gets a range: also of a pool that waits, or it would wait for ever. */
+export const notInternal = ({ inForce, declared }: ExternalPools): readonly string[] => [
+  ...inForce,
+  ...(declared ?? []),
+];
 
 function settle(pools: ExternalPools): void {
   pools.touched = true;
@@ -132,6 +166,7 @@ function settle(pools: ExternalPools): void {
   pools.inForce = declared?.filter(isFree) ?? [cidr(options.externalPool)];
   if (pools.inForce.join() === before) return;
   pools.kept.clear();
+  pools.keptChanges += 1;
   for (const [uid, range] of pools.ranges) if (!isIn(range, pools.inForce)) pools.kept.set(uid, range);
 }
 
@@ -141,12 +176,12 @@ export function publishPools(pools: ExternalPools, blocks: Blocks<string>, outbo
   pools.touched = false;
   const { declared, inForce, options } = pools;
   const key = actualKey(root, poolsKey);
-  if (declared === null && pools.ranges.size + pools.inside.size === 0 && !outbox.published.has(key)) return;
+  if (!pools.isAsked && pools.ranges.size + pools.inside.size === 0 && !outbox.published.has(key)) return;
   const said: ActualPools = {
     external: inForce,
     otherwise: cidr(options.externalPool),
     used: inForce.flatMap((pool) => usedIn(blocks, blockOf(pool)) ?? []),
-    kept: keptOf([...pools.kept.values()], [options.internalPool, ...(options.reserved ?? [])]),
+    kept: keptNow(pools),
     inside: insideOf([...pools.inside.values()]),
   };
   const left = (declared ?? []).filter((pool) => !inForce.includes(pool));

@@ -22,4 +22,9 @@ test("a host tells of upstream routers that do not answer, and whether anything 
     /^its upstream router 192\.0\.2\.1 is in the external pool 192\.0\.2\.0\/29, .*: take it out of `x\.pools\.external`/,
   );
   assert.equal(routerTrouble([router("192.0.2.9", true)], pools), null);
+  assert.equal(routerTrouble([{ ...router("192.0.2.9", true), from: ipv4("192.0.2.10") }], pools), null);
+  assert.match(
+    routerTrouble([{ ...router("192.0.2.9", true), from: ipv4("192.0.2.5") }], pools) ?? "",
+    /^its own address 192\.0\.2\.5 on the way outside is in the external pool 192\.0\.2\.0\/29/,
+  );
 });

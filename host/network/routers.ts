@@ -69,10 +69,11 @@ export const hostSays = ({ routers, presence, network }: HostState, host: Actual
   ...(routers.length === 0
     ? {}
     : {
-        routers: routers.map(({ address, mac: at, answers }) => ({
+        routers: routers.map(({ address, mac: at, answers, from }) => ({
           address,
           mac: at === null ? null : mac(at),
           answers,
+          ...(from === undefined ? {} : { from }),
         })),
       }),
 });
@@ -80,11 +81,15 @@ export const hostSays = ({ routers, presence, network }: HostState, host: Actual
 /** Why external addresses here do not reach outside, or might not for long; null: they do, or there is no way out. */
 export const routerTrouble = (routers: readonly RouterFact[], pools: readonly Cidr[] = []): string | null => {
   if (routers.length === 0) return null;
-  for (const { address } of routers) {
+  const known = routers.flatMap(({ address, from }) => [
+    { address, is: `its upstream router ${address}` },
+    ...(from === undefined ? [] : [{ address: from, is: `its own address ${from} on the way outside` }]),
+  ]);
+  for (const { address, is } of known) {
     const network = parseNetwork(`${address}/32`);
     const pool = network === null ? undefined : whatHolds(network, pools);
     if (pool !== undefined)
-      return `its upstream router ${address} is in the external pool ${pool}, whose addresses VMs are given: take it out of \`x.pools.external\` of the root cell`;
+      return `${is} is in the external pool ${pool}, whose addresses VMs are given: take it out of \`x.pools.external\` of the root cell`;
   }
   const silent = routers.filter(({ answers }) => !answers).map(({ address }) => address);
   if (silent.length === 0) return null;

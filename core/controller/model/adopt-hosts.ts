@@ -5,6 +5,7 @@ import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
 import { settingsKey, spareKey } from "../../documents/ha.ts";
+import { poolsKey } from "../../documents/network/network.ts";
 import { claimKey, pooledKey } from "../../documents/pools.ts";
 import { dedicatedKey, marksKey } from "../../documents/tenancy.ts";
 import { hostKey } from "../../documents/vocabulary.ts";
@@ -13,6 +14,7 @@ import { forkReason, takeBack } from "../histories/fork.ts";
 import { claimKeys } from "../services/claims.ts";
 import { dedicatedKeys } from "../services/dedications.ts";
 import { closedHosts, hostPath, isRoot, isSetFor, offersOf, placersOf } from "../services/hosts.ts";
+import { isPoolsForgotten } from "../services/pools/external-pools.ts";
 import { pooledKeys } from "../services/pools/given.ts";
 import type { ControllerState } from "../state.ts";
 import { acceptModel, planFor } from "./model-change.ts";
@@ -60,6 +62,7 @@ function takeBackForgotten(state: ControllerState, cell: Cell): void {
           key.startsWith(marksKey("" as HostName)) ||
           key.startsWith(pooledKey("" as HostName)) ||
           key.startsWith(claimKey("" as HostName)) ||
+          (key === poolsKey && isPoolsForgotten(state, peer)) ||
           ((key === spareKey || key === settingsKey) && !isSetFor(cell, placersOf(cell).has(peer), key))) &&
         !said.has(key) &&
         state.outbox.releasing.get(peer)?.has(key) !== true

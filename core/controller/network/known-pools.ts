@@ -23,7 +23,10 @@ export function knownPools(
   const routers = hosts.flatMap((host) => {
     const value = actual.get(`host.${host}` as PeerName)?.get("host");
     const found = isObject(value) ? actualHost.of(value) : null;
-    return (found?.routers ?? []).map(({ address }) => ({ host, address }));
+    return (found?.routers ?? []).flatMap(({ address, from }) => [
+      { host, address },
+      ...(from === undefined ? [] : [{ host, address: from, isOwn: true as const }]),
+    ]);
   });
   return { pools: { otherwise, used, inside, routers } };
 }

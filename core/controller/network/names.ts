@@ -1,9 +1,11 @@
-import type { ElementPath } from "../../../model/cell/identifiers.ts";
-import { type DesiredZone, zoneKey } from "../../documents/network/network.ts";
+import { mostPools } from "../../../model/addresses/pools.ts";
+import type { Cidr, ElementPath } from "../../../model/cell/identifiers.ts";
+import { type DesiredZone, mostRanges, zoneKey } from "../../documents/network/network.ts";
+import { desiredZone } from "../../documents/readers/network.ts";
 import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
-import { addDesire, type ControllerState, dnsManager, elementOf, saveElement } from "../state.ts";
+import { addDesire, type ControllerState, desiredNow, dnsManager, elementOf, saveElement } from "../state.ts";
 import { poolsInForce } from "./pools.ts";
 
 /** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
@@ -27,9 +29,19 @@ export function desireZone(state: ControllerState, desires: Desires): void {
   const { cell, options } = state;
   if (options.root === undefined || cell?.zone === undefined) return;
   const { name: zone, ...rest } = cell.zone;
-  const pools = poolsInForce(state) ?? cell.externalPools;
+  const pools = zonePools(state, cell.externalPools);
   const document: DesiredZone = { zone, ...rest, ...(pools === undefined ? {} : { pools }) };
   addDesire(desires, dnsManager, zoneKey, document);
+}
+
+/** Undefined: those of the DNS Manager's configuration. What machines may still have is not left out while it is not known. */
+function zonePools(state: ControllerState, declared: readonly Cidr[] | undefined): readonly Cidr[] | undefined {
+  const now = poolsInForce(state);
+  if (now !== undefined) return now ?? undefined;
+  const before = desiredZone.of(desiredNow(state, dnsManager, zoneKey))?.pools;
+  return before === undefined
+    ? declared
+    : [...new Set([...(declared ?? []), ...before])].slice(0, mostPools + mostRanges);
 }
 
 function desireName(state: ControllerState, record: ElementRecord, desires: Desires): void {

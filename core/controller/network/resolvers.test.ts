@@ -4,6 +4,7 @@ import type { Changed } from "../../../model/api.ts";
 import type { Openness } from "../../../model/cell/cell.ts";
 import { type Cidr, cellName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import { addressOfferOf } from "../../address/manager.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
 import { childGrant, shop, World } from "../world.testing.ts";
@@ -43,6 +44,18 @@ test("a cell asks outside for names as long as a rule of its own opens something
   assert.deepEqual(asks(model(null, { "x.policy.internet": "out" })), [resolver]);
   assert.deepEqual(asks(model(null)), [], "the rule is gone");
   assert.deepEqual(askedBy(new World({})), [], "no resolver is declared");
+});
+
+test("what machines have of former pools is the cloud's, for who asks names outside", () => {
+  const world = new World({});
+  const pools = { internalPool: "10.64.0.0/10", externalPool: "198.18.0.0/15" };
+  const says = (kept: readonly string[]): unknown => {
+    const value = toJson(addressOfferOf({ ...pools, kept }));
+    world.step({ kind: "actual", from: peerName("address-manager"), key: "addresses", value });
+    return (world.ask({ method: "RESOLVERS" }) as unknown as NamesAsked).external;
+  };
+  assert.deepEqual(says([]), ["198.18.0.0/15"]);
+  assert.deepEqual(says(["203.0.113.8/29"]), ["198.18.0.0/15", "203.0.113.8/29"]);
 });
 
 const cellManager = peerName("cell-manager");

@@ -34,13 +34,14 @@ function hasRuleOutside(cell: Cell): boolean {
 
 export interface NamesAsked {
   readonly resolvers: readonly Ipv4[];
-  /** Pools of external addresses, whose names the DNS Manager says; null: not known. */
+  /** Pools of external addresses, and what machines have in none, whose names the DNS Manager says; null: not known. */
   readonly external: readonly string[] | null;
 }
 /** Asked for each name outside, and answered from what is accepted: it waits for no pass. */
 export function answerResolvers(state: ControllerState, input: Input): readonly Effect[] | null {
   if (input.kind !== "request" || !isObject(input.request) || input.request.method !== "RESOLVERS") return null;
-  const external = addressOffer.of(state.actual.get(addressManager)?.get("addresses"))?.external.fixed ?? null;
+  const offer = addressOffer.of(state.actual.get(addressManager)?.get("addresses"));
+  const external = offer === null ? null : [...offer.external.fixed, ...(offer.kept ?? [])];
   const response: NamesAsked = { resolvers: resolversNow(state), external };
   return [{ kind: "reply", id: input.id, response: toJson(response) }];
 }

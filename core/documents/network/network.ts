@@ -66,8 +66,13 @@ export const zoneKey = "zone";
  * every host, to which all other addresses are outside. Where nobody says so each has its own.
  */
 export interface DesiredPools {
-  /** In the order in which they are used. */
+  /** In the order in which they are used. With `had` there may be none: the one of its configuration. */
   readonly external: readonly Cidr[];
+  /**
+   * At the IP Address Manager: networks that it told to be kept, by the last that was heard. One that has lost its store gives a range of
+   * these to the subnet that says it has it. Absent: none.
+   */
+  readonly had?: readonly Cidr[];
 }
 /** To the root controller, `controller.root/pools`. */
 export interface ActualPools {
@@ -84,6 +89,7 @@ export interface ActualPools {
 }
 export const poolsKey = "pools";
 export const mostRanges = 64;
+export const mostHad = 2 * mostRanges;
 /** A subnet at the IP Address Manager, `subnet/<uid>`. */
 export interface DesiredSubnet {
   readonly uid: Uid;

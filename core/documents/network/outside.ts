@@ -7,4 +7,6 @@ export interface ActualRouter {
   readonly mac: Mac | null;
   /** It answered when it was asked last. */
   readonly answers: boolean;
+  /** The host's own address on that network, which asks for it. Absent: it is of an earlier version. */
+  readonly from?: Ipv4;
 }

@@ -23,6 +23,7 @@ import {
   type DesiredPools,
   type DesiredSubnet,
   type DesiredZone,
+  mostHad,
   mostRanges,
   type PolicySlice,
 } from "../network/network.ts";
@@ -84,7 +85,9 @@ export const desiredZone = document(
   }),
 );
 /** Beside the pools there may be ranges that were given before they were these. */
-export const desiredPools = document(object<DesiredPools>({ external: list(network, mostPools + mostRanges) }));
+export const desiredPools = document(
+  object<DesiredPools>({ external: list(network, mostPools + mostRanges), had: optional(list(network, mostHad)) }),
+);
 export const actualPools = document(
   object<ActualPools>({
     external: list(network, mostPools),
@@ -102,6 +105,7 @@ export const addressOffer = document(
     internal: pool,
     external: pool,
     reserved: list(network, most.networks),
+    kept: optional(list(network, mostRanges)),
     shortestPrefix: prefixLength,
     longestPrefix: prefixLength,
   }),

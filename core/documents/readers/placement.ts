@@ -129,7 +129,12 @@ export const desiredPlacementSettings = document(
   }),
 );
 
-const router = object<ActualRouter>({ address, mac: nullable(macAddress), answers: boolean });
+const router = object<ActualRouter>({
+  address,
+  mac: nullable(macAddress),
+  answers: boolean,
+  from: optional(address),
+});
 export const actualHost = document(
   object<ActualHost>({
     host: hostText,

@@ -121,6 +121,8 @@ export interface RouterFact {
   readonly answers: boolean;
   /** It gets what goes out. */
   readonly isUsed: boolean;
+  /** This host's own address there. */
+  readonly from?: Ipv4;
 }
 
 /** External addresses that are here and are to be announced by BGP, as far as this machine can see it. */

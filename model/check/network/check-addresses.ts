@@ -18,6 +18,8 @@ export interface AddressOffer {
   readonly external: PoolOffer;
   /** Networks that the installation needs itself: nobody gets a part of them. */
   readonly reserved: readonly string[];
+  /** What external subnets have in no pool any more: it is the installation's as long as they have it. Absent: nothing. */
+  readonly kept?: readonly string[];
   /** Prefix lengths of the largest and of the smallest subnet. */
   readonly shortestPrefix: number;
   readonly longestPrefix: number;

@@ -98,7 +98,7 @@ function checkEnds(rule: NetworkRuleElement, broadcasts: ReadonlyMap<number, Ele
 
 /** `x.forwards` must leave out whatever the installation has addresses from. */
 export function checkForwardedNetworks(elements: readonly Element[], offer: AddressOffer, fault: ReportFault): void {
-  const own = [offer.internal.pool, ...offer.external.fixed, ...offer.reserved];
+  const own = [offer.internal.pool, ...offer.external.fixed, ...(offer.kept ?? []), ...offer.reserved];
   for (const element of elements) {
     if (element.type !== "VirtualInterface") continue;
     for (const text of element.forwards ?? []) {

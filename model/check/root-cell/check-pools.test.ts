@@ -59,6 +59,19 @@ test("pools that cannot be are refused where they stand, with what would be righ
   assert.match(ofShop, /^2 cell\/pools: .* for `shop`, which is the root cell's alone \| .* the root cell's spec/);
 });
 
+test("what machines have of former pools is forwarded by nobody else", () => {
+  const card =
+    'i extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; x.forwards ["203.0.113.0/24"]; }';
+  const text = `vm extends VM { x.memory 128; } net extends Subnet { x.size 8; } ${card}`;
+  const supply = (kept: readonly string[]): Supply => ({ ...unknownSupply, addresses: { ...addresses, kept } });
+  assert.equal(said(text, supply([]), "shop"), "");
+  const told = said(text, supply(["203.0.113.8/29"]), "shop");
+  assert.match(
+    told,
+    /^2 cell\/forwards: .* contains 203\.0\.113\.8\/29, addresses of the installation itself \| Whoever/,
+  );
+});
+
 test("pools that overlap what the installation has beside them are refused", () => {
   assert.match(said(list("10.80.0.0/16"), within({})), /overlaps 10\.64\.0\.0\/10, .* outside 10\.64\.0\.0\/10, 10\.0/);
   assert.match(said(list("10.0.4.0/24"), within({})), /^2 .*overlaps 10\.0\.0\.0\/16/);
@@ -68,6 +81,10 @@ test("pools that overlap what the installation has beside them are refused", () 
   const routers = [{ host: hostName("h2"), address: ipv4("203.0.113.1") }];
   const router = said(list("203.0.113.0/24"), within({ routers }));
   assert.match(router, /203\.0\.113\.1 is the upstream router of h2: a VM could be given its address \| Leave/);
+  const own = [{ host: hostName("h2"), address: ipv4("203.0.113.9"), isOwn: true as const }];
+  const host = said(list("203.0.113.0/24"), within({ routers: own }));
+  assert.match(host, /203\.0\.113\.9 is h2's own on the way outside: .* \| Leave the host out/);
+  assert.equal(said(list("203.0.113.128/25"), within({ routers: own })), "");
   assert.equal(said(list("203.0.113.128/25"), within({ routers })), "");
 });
 

@@ -14,8 +14,8 @@ export interface KnownPools {
   readonly used: readonly Cidr[];
   /** Ranges of internal subnets outside the internal pool. */
   readonly inside: readonly Cidr[];
-  /** Upstream routers of hosts. */
-  readonly routers: readonly { readonly host: HostName; readonly address: Ipv4 }[];
+  /** Upstream routers of hosts, and what hosts have themselves on the networks of these. */
+  readonly routers: readonly { readonly host: HostName; readonly address: Ipv4; readonly isOwn?: true }[];
 }
 
 /** Only one cell speaks for the addresses of the installation. */
@@ -82,8 +82,12 @@ export function checkPoolsInUse(
     }
     const router = known.routers.find(({ address }) => parseIpv4(address) !== null && hold(`${address}/32`, [pool]));
     if (router !== undefined) {
-      const why = `has ${pool}, and ${router.address} is the upstream router of ${router.host}: a VM could be given its address`;
-      refuse(why, `Leave the router out, as by naming only the parts of ${pool} without it.`);
+      const { address, host, isOwn } = router;
+      const is = isOwn === true ? `${host}'s own on the way outside` : `the upstream router of ${host}`;
+      refuse(
+        `has ${pool}, and ${address} is ${is}: a VM could be given its address`,
+        `Leave the ${isOwn === true ? "host" : "router"} out, as by naming only the parts of ${pool} without it.`,
+      );
     }
   }
 }

@@ -28,6 +28,9 @@ const says = (root: Root, more: { readonly [key: string]: Json }): void => {
   const value = { external: [pool], otherwise: pool, used: [], kept: [], inside: [], ...more };
   root.step({ kind: "actual", from: manager, key: "controller.root/pools", value });
 };
+const saysNothing = (root: Root): void => {
+  root.step({ kind: "actual", from: manager, key: "controller.root/pools", value: null });
+};
 const put = (root: Root, attributes: JsonObject) => root.put("", model(attributes));
 const at = (root: Root, peer: string): Json | undefined => root.desired.get(peerName(peer))?.get("pools");
 const atHosts = (root: Root): readonly (Json | undefined)[] => ["host.h1", "host.h2"].map((host) => at(root, host));
@@ -52,12 +55,56 @@ test("declared pools go to the IP Address Manager, and to every host as it has t
   says(root, { external: ["203.0.113.0/24"] });
   assert.deepEqual(atHosts(root)[1], { external: ["203.0.113.0/24"] });
   assert.equal(put(root, {}).status, 200);
-  assert.equal(at(root, "address-manager"), undefined);
+  const had = (...networks: readonly string[]): Json => ({ external: [], had: [...networks] });
+  assert.deepEqual(at(root, "address-manager"), had("203.0.113.0/24"));
   assert.deepEqual(atHosts(root)[1], { external: ["203.0.113.0/24"] }, "until the IP Address Manager has heard it");
   says(root, { kept: ["203.0.113.0/29"] });
   assert.deepEqual(atHosts(root)[1], { external: [pool, "203.0.113.0/29"] });
+  assert.deepEqual(at(root, "address-manager"), had("203.0.113.0/29"));
+  saysNothing(root);
+  assert.deepEqual(atHosts(root)[1], { external: [pool, "203.0.113.0/29"] }, "it has lost its store");
+  assert.deepEqual(at(root, "address-manager"), had("203.0.113.0/29"));
+  says(root, {});
+  assert.deepEqual([at(root, "address-manager"), ...atHosts(root)], [undefined, undefined, undefined]);
+});
+
+test("what was declared while the IP Address Manager said nothing is not all that it may have given", () => {
+  const root = grown();
+  assert.equal(put(root, declared("203.0.113.0/24", "192.0.2.0/24")).status, 200);
+  assert.equal(put(root, declared("192.0.2.0/24")).status, 200);
+  assert.deepEqual(at(root, "address-manager"), { external: ["192.0.2.0/24"], had: ["203.0.113.0/24"] });
+  says(root, { external: ["192.0.2.0/24"], kept: ["203.0.113.8/29"] });
+  assert.deepEqual(at(root, "address-manager"), { external: ["192.0.2.0/24"], had: ["203.0.113.8/29"] });
+  says(root, { external: ["192.0.2.0/24"] });
+  assert.deepEqual(at(root, "address-manager"), { external: ["192.0.2.0/24"] });
+});
+
+test("pools that a store has forgotten are taken back, at hosts once it is known that nothing of them is in use", () => {
+  const root = grown();
+  const old = { external: ["203.0.113.0/24"] };
+  for (const peer of ["address-manager", "host.h1", "host.h2"]) {
+    root.desired.set(peerName(peer), new Map([["pools", old]]));
+    root.step({ kind: "kept", peer: peerName(peer), key: "pools", value: old });
+  }
+  assert.equal(put(root, {}).status, 200);
+  assert.deepEqual(at(root, "address-manager"), { external: [], had: [] });
+  assert.deepEqual(atHosts(root), [old, old], "they may be in use");
+  says(root, { kept: ["203.0.113.0/29"] });
+  assert.deepEqual(atHosts(root)[0], { external: [pool, "203.0.113.0/29"] });
   says(root, {});
   assert.deepEqual(atHosts(root), [undefined, undefined]);
+});
+
+test("hosts that keep what a store has forgotten are let go when nothing of it was in use", () => {
+  const root = grown();
+  const old = { external: ["203.0.113.0/24"] };
+  root.desired.set(peerName("host.h1"), new Map([["pools", old]]));
+  root.step({ kind: "kept", peer: peerName("host.h1"), key: "pools", value: old });
+  assert.equal(put(root, {}).status, 200);
+  assert.deepEqual(atHosts(root)[0], old);
+  assert.deepEqual(at(root, "address-manager"), { external: [], had: [] }, "it has to say so");
+  says(root, {});
+  assert.deepEqual([at(root, "address-manager"), atHosts(root)[0]], [undefined, undefined]);
 });
 
 test("a pool in use is not taken away, nor one declared with a router or an internal subnet in it", () => {
@@ -84,10 +131,11 @@ test("a pool in use is not taken away, nor one declared with a router or an inte
     cpus: 4,
     cpuSpeedMHz: 0,
     accelerator: "tcg",
-    routers: [{ address: "192.0.2.1", mac: null, answers: false }],
+    routers: [{ address: "192.0.2.1", mac: null, answers: false, from: "192.0.2.9" }],
   };
   root.step({ kind: "actual", from: peerName("host.h2"), key: "host", value: host });
   refused(declared("203.0.113.0/24", "198.18.0.0/24", "192.0.2.0/24"), /192\.0\.2\.1 is the upstream router of h2/);
+  refused(declared("203.0.113.0/24", "198.18.0.0/24", "192.0.2.8/29"), /192\.0\.2\.9 is h2's own on the way outside/);
   assert.equal(put(root, declared("203.0.113.0/24", "198.18.0.0/24", "192.0.2.128/25")).status, 200);
 });
 
@@ -105,4 +153,13 @@ test("names by address are handed out of the pools that are in force", () => {
   assert.deepEqual(zonePools(), ["203.0.113.0/24"]);
   says(root, { external: ["203.0.113.0/24"], kept: ["198.18.0.0/29"] });
   assert.deepEqual(zonePools(), ["203.0.113.0/24", "198.18.0.0/29"]);
+  saysNothing(root);
+  assert.deepEqual(zonePools(), ["203.0.113.0/24", "198.18.0.0/29"], "it has lost its store");
+  put(root, { ...zone, ...declared("192.0.2.0/24") });
+  assert.deepEqual(zonePools(), ["192.0.2.0/24", "203.0.113.0/24", "198.18.0.0/29"]);
+  says(root, { external: ["192.0.2.0/24"] });
+  assert.deepEqual(zonePools(), ["192.0.2.0/24"]);
+  put(root, zone);
+  says(root, {});
+  assert.equal(zonePools(), undefined);
 });

@@ -77,6 +77,7 @@ export function openOutside(
       mac: each.mac === 0n ? null : macText(each.mac),
       answers: answers(each),
       isUsed: each.mac !== 0n && each.mac === inForce,
+      from: way.address,
     }));
     const text = JSON.stringify(facts);
     if (text === said) return;
