@@ -11,7 +11,7 @@ import type { HostObservation } from "./service/observation.ts";
 
 export interface HostEdgeOptions {
   readonly hypervisor: HypervisorDriver;
-  readonly network: NetworkDriver;
+  readonly network: Pick<NetworkDriver, "examine" | "counters">;
   readonly request: (request: Json) => Promise<Json>;
   /** Answer to `GET /status`. */
   readonly status: HostObservation["status"];

@@ -39,7 +39,7 @@ import { createPowerHand } from "./power/power-hand.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
 import { createHostManager } from "./service/manager.ts";
-import { createHostObservation } from "./service/observation.ts";
+import { type AskedNetwork, bothNetworks, createHostObservation } from "./service/observation.ts";
 import { overheadMiB } from "./service/planner.ts";
 import { createHostSessions } from "./sessions/sessions.ts";
 
@@ -125,12 +125,12 @@ const askGuests = ({ hypervisor, network, request, log }: ProberOptions & GuestW
   };
 };
 
-/** The networking mode that this host offers beside Diverter, if there is one. */
+/** The networking mode that this host offers beside Diverter, if there is one. @returns what both are asked by */
 const otherNetworks = async (
   { eucalyptus }: NonNullable<ProcessConfiguration["host"]>,
-  { address, views, log, request }: OtherNetworks,
-): Promise<void> => {
-  if (eucalyptus === undefined) return;
+  { network, address, views, log, request }: OtherNetworks,
+): Promise<AskedNetwork> => {
+  if (eucalyptus === undefined) return network;
   const { directory, peer, cluster } = eucalyptus;
   const told = (allocation: Allocation): void => {
     const placed: PlacedRequest = { kind: "network-placed", placed: placedOf(allocation) };
@@ -140,8 +140,10 @@ const otherNetworks = async (
   const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log, ...back });
   stopAtSignals(() => agent.stop());
   views.follow(agent.look);
+  return bothNetworks(network, agent, request);
 };
 interface OtherNetworks {
+  readonly network: AskedNetwork;
   readonly address: string;
   readonly views: ViewFile;
   readonly log: AgentOptions["log"];
@@ -214,17 +216,17 @@ async function main(configurationFile: string | undefined): Promise<void> {
   asking = askGuests({ hypervisor, network, request, log });
   stopAtSignals(async () => asking?.close());
   asking.wake();
-  await otherNetworks(part, { address: configuration.address, views, log, request });
+  const asked = await otherNetworks(part, { network, address: configuration.address, views, log, request });
   const sessions = createHostSessions({ hypervisor, request, log });
   const usages = () => machineUsages(runDirectory);
-  const { metrics, status } = createHostObservation({ network, request, usages, hypervisor, ...ownProcess });
+  const { metrics, status } = createHostObservation({ network: asked, request, usages, hypervisor, ...ownProcess });
   running.observer.measures(metrics);
   if (configuration.presence !== undefined) {
     presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
     running.observer.measures(presence.measure);
     stopAtSignals(presence.close);
   }
-  const answer = createHostEdge({ hypervisor, network, request, status, power: createPowerHand(directory) });
+  const answer = createHostEdge({ hypervisor, network: asked, request, status, power: createPowerHand(directory) });
   const edge = await servePeers(
     configuration,
     observed(running.observer, (asked, response) =>

@@ -39,10 +39,12 @@ export function connectionAnswer({ volume, incarnation, host }: DesiredConnectio
 export function eucalyptusAnswer(key: string, value: object): ActualInstance | ActualSecurityGroup {
   const ready = { phase: "ready", reason: null } as const;
   const [kind, uid = ""] = key.split("/");
-  if (kind === "security-group")
-    return { ...ready, rules: digestOfText(textOfRules(value as unknown as DesiredSecurityGroup)) };
   const number = Number(uid.slice(uid.indexOf("-") + 1));
   const last = number.toString(16).padStart(2, "0").toUpperCase();
+  if (kind === "security-group") {
+    const rules = digestOfText(textOfRules(value as unknown as DesiredSecurityGroup));
+    return { ...ready, rules, id: `sg-000000${last.toLowerCase()}` };
+  }
   return {
     ...ready,
     id: `i-000000${last.toLowerCase()}`,

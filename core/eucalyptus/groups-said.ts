@@ -29,6 +29,7 @@ export function sayGroups(state: NetworkViewState, options: NetworkViewManagerOp
     publishValue(state.outbox, actualKey(client, `${groupKey}${uid}`), {
       ...progress(why === null ? "ready" : "waiting", why),
       rules,
+      id: state.ids.of("sg", uid),
     });
   }
 }

@@ -21,6 +21,8 @@ export interface Inventory {
     readonly vm: Uid;
     readonly cell: string;
     readonly path: string;
+    /** Of a mode of Eucalyptus, by which its agent counts; absent: Diverter does. */
+    readonly instance?: string;
   }[];
   /** Path of the element behind each compiled rule, by number. */
   readonly policies: readonly {
@@ -49,7 +51,13 @@ export const inventoryOf = (state: HostState): Inventory => ({
     cpus: document.cpus,
   })),
   interfaces: knownVms(state).flatMap(({ document }) =>
-    document.interfaces.map(({ uid, path }) => ({ interface: uid, vm: document.uid, cell: document.cell, path })),
+    document.interfaces.map(({ uid, path, instance }) => ({
+      interface: uid,
+      vm: document.uid,
+      cell: document.cell,
+      path,
+      ...(instance === undefined ? {} : { instance }),
+    })),
   ),
   policies: [...state.policies.values()].map(({ cellNumber, cell, rules }) => ({
     cellNumber,

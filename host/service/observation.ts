@@ -5,6 +5,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { DiskCounts } from "../drivers/hypervisor/block-stats.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
 import type { InterfaceCounters, NetworkDriver, RuleCounters } from "../drivers/network/driver.ts";
+import type { NetworkAgent } from "../drivers/network/eucalyptus/agent/agent.ts";
 import type { HostRequest, HostStatus } from "../host-requests.ts";
 import { announces, announcingTrouble } from "../network/announced.ts";
 import type { Inventory } from "./inventory.ts";
@@ -234,3 +235,35 @@ const ruleMetrics = ({ policies }: Inventory, counters: readonly RuleCounters[])
     ),
   ];
 };
+
+/** What of a host's networks is asked from outside of it. */
+export type AskedNetwork = Pick<NetworkDriver, "examine" | "counters" | "announced">;
+
+/**
+ * Diverter, and beside it the agent of another mode: a question about an instance is the agent's, and what its chains have counted is told
+ * under the instance's interface.
+ * @param agent null: this host offers Diverter alone
+ */
+export const bothNetworks = (
+  network: AskedNetwork,
+  agent: Pick<NetworkAgent, "examine" | "counters"> | null,
+  request: (request: Json) => Promise<Json>,
+): AskedNetwork => ({
+  announced: () => network.announced(),
+  examine: async (question) => (await agent?.examine(question)) ?? network.examine(question),
+  async counters() {
+    if (agent === null) return network.counters();
+    const asked: HostRequest = { kind: "inventory" };
+    const [{ interfaces, rules }, counted, inventory] = await Promise.all([
+      network.counters(),
+      // What cannot be read now is no reason to say nothing of the rest.
+      agent.counters().catch(() => new Map<string, never>()),
+      request(asked as unknown as Json),
+    ]);
+    const ofInstances = (inventory as unknown as Inventory).interfaces.flatMap(({ interface: uid, instance = "" }) => {
+      const counts = counted.get(instance);
+      return counts === undefined ? [] : [{ interface: uid, ...counts, drops: {} }];
+    });
+    return { interfaces: [...interfaces, ...ofInstances], rules };
+  },
+});

@@ -173,3 +173,54 @@ test("outwards a rule is offered where the subnet has a router, or is external, 
     }
   }
 });
+
+test("of a cell on a mode, groups are named, and the rule that is offered is one between groups that opens it", () => {
+  const world = new World({ networkMode: "EDGE" });
+  const text = (more: string): string => `
+shop extends Cell {
+  front extends { vm extends VM { x.memory 64; } net extends Subnet { x.size 16; } card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; } }
+  back extends { vm extends VM { x.memory 64; } net extends Subnet { x.size 16; } card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; } }
+  ${more}
+}`;
+  const apply = (more: string): void => {
+    const bundle = { main: "shop.sf", files: { "shop.sf": text(more) } };
+    const { status, body } = world.ask({ method: "PUT", path: "", bundle });
+    assert.equal(status, 200, JSON.stringify(body));
+    world.settle();
+  };
+  apply("");
+  const question: Question = { protocol: "tcp", port: 80 };
+  const [from, to] = ["shop/front/vm", "shop/back/vm"] as const;
+  const answer = (end: string, examined = blocked) => connectionAnswer(ask(world, from, end).ends, question, examined);
+  const id = Object.entries(ask(world, from, to).ends.groups?.names ?? {}).find(([, path]) => path === "shop/back/net");
+  assert.ok(id !== undefined, "a group has an id, by which chains know it");
+  const detail = `"-j DROP" of ${id[0]}`;
+  const dropped = [{ where: "host h1 (sender)", checks: [{ check: "rule", passes: false, detail }] }];
+  assert.match(answer(to, dropped).checks[0]?.detail ?? "", /of sg-[0-9a-f]{8} \(shop\/back\/net\)$/);
+  const offered = /To open it, add: (allow extends NetworkRule \{.*\})$/.exec(answer(to).verdict)?.[1];
+  assert.ok(offered !== undefined, answer(to).verdict);
+  const passes = [{ where: "host h1 (sender)", checks: [{ check: "rule", passes: true, detail: "-j ACCEPT" }] }];
+  assert.match(answer(to, passes).verdict, /passes: the chains in force there let it pass, though no rule of the cell/);
+  apply(offered);
+  const { ends } = ask(world, from, to);
+  assert.deepEqual(
+    ends.groups?.openings.map(({ rule }) => rule),
+    ["shop/allow"],
+  );
+  assert.match(answer(to, passes).verdict, /passes: opened by shop\/allow$/);
+  assert.match(answer(to).verdict, /shop\/allow would let it pass and is not in force there: `cells why shop\/allow`/);
+  const other: Question = { protocol: "udp", port: 80 };
+  assert.match(connectionAnswer(ends, other, blocked).verdict, /To open it, add: /, "no rule is about that");
+  for (const end of ["internet", "203.0.113.7"]) {
+    const way = /To open it, add: (allow extends NetworkRule \{.*\})$/.exec(answer(end).verdict)?.[1];
+    assert.ok(way !== undefined, answer(end).verdict);
+    apply(way.replace("allow", "out"));
+    assert.deepEqual(
+      ask(world, from, end).ends.groups?.openings.map(({ rule }) => rule),
+      ["shop/out"],
+      end,
+    );
+    apply("");
+  }
+  assert.match(answer("controller").verdict, /no rule of a group leads to the controller/);
+});

@@ -1,3 +1,4 @@
+import type { ConnectionGroups } from "../../core/controller/network/connection-groups.ts";
 import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { ConnectionAnswer } from "../../model/api.ts";
 import { boolean, list, record, text } from "../../model/contract/schema.ts";
@@ -24,29 +25,35 @@ export interface Examined {
 
 const ruleNumber = /\brule (\d+)\b/;
 
-/** Says which element a rule's number stands for. */
+/** Says which element a rule's number, or a group's id, stands for. */
 function explain(detail: string, ends: WhyEnds): string {
-  return detail.replace(ruleNumber, (text, id: string) => {
+  return named(detail, ends.groups?.names ?? {}).replace(ruleNumber, (text, id: string) => {
     const path = ends.rules[id];
     return path === undefined || detail.includes(path) ? text : `${text} (${path})`;
   });
 }
+
+const named = (detail: string, names: { readonly [id: string]: string }): string =>
+  detail.replace(/\bsg-[0-9a-f]{8}\b/g, (id) => (names[id] === undefined ? id : `${id} (${names[id]})`));
 
 /**
  * The rule that would let the connection pass, ready to be put into the cell's specification. Whoever opens the
  * connection is address1.
  */
 export function openingRule(ends: WhyEnds, question: Question): string {
-  const end = ({ vm, path }: WhyEnd): string =>
-    path.startsWith("//")
-      ? `<ref:${path}>`
-      : vm === null
-        ? path === "controller" || path === "internet"
-          ? path
-          : `${path}/32`
-        : `<ref:/${path}>`;
+  const end = ({ vm, path }: WhyEnd, group: string | null = null): string =>
+    // Under a mode of Eucalyptus rules are groups'.
+    group !== null
+      ? `<ref:/${group}>`
+      : path.startsWith("//")
+        ? `<ref:${path}>`
+        : vm === null
+          ? path === "controller" || path === "internet"
+            ? path
+            : `${path}/32`
+          : `<ref:/${path}>`;
   const ports = question.port === null ? "" : ` x.port2 ${question.port};`;
-  return `allow extends NetworkRule { x.address1 "${end(ends.from)}"; x.address2 "${end(ends.to)}"; x.protocol "${question.protocol}";${ports} x.direction "1to2"; }`;
+  return `allow extends NetworkRule { x.address1 "${end(ends.from, ends.groups?.from)}"; x.address2 "${end(ends.to, ends.groups?.to)}"; x.protocol "${question.protocol}";${ports} x.direction "1to2"; }`;
 }
 
 /** @param examined in the order in which a packet meets the hosts */
@@ -67,7 +74,12 @@ export function connectionAnswer(ends: WhyEnds, question: Question, examined: re
   }
   if (failed === undefined) {
     const rules = [...new Set(checks.flatMap(({ detail }) => decidingRule(detail, ends)))];
-    const by = rules.length === 0 ? "every check lets it pass" : `opened by ${rules.join(" and ")}`;
+    const by =
+      ends.groups === undefined
+        ? rules.length === 0
+          ? "every check lets it pass"
+          : `opened by ${rules.join(" and ")}`
+        : byGroups(ends.groups, question);
     return { ...answer, allowed: true, verdict: `${packet} passes: ${by}` };
   }
   const dropped = `${packet} is dropped at ${failed.where}`;
@@ -79,11 +91,38 @@ export function connectionAnswer(ends: WhyEnds, question: Question, examined: re
       verdict: `${dropped}, at its check "${failed.check}" (${failed.detail}): the rule ${ends.waiting.join("; the rule ")}`,
     };
   if (ends.nowhere !== null) return { ...answer, allowed: false, verdict: `${dropped}: ${ends.nowhere}` };
+  const declared = failed.check === "rule" && ends.groups !== undefined ? openedBy(ends.groups, question) : [];
+  if (declared.length > 0) {
+    const which = declared.join(" and ");
+    const verdict = `${dropped}: ${which} would let it pass and is not in force there: \`cells why ${declared[0]}\` says for what it waits`;
+    return { ...answer, allowed: false, verdict };
+  }
   // A host knows only the addresses that some rule connects with its own: an unknown one is a missing rule as well.
   const verdict = ["rule", "identity"].includes(failed.check)
     ? `${dropped}: no rule in force there lets it pass. To open it, add: ${openingRule(ends, question)}`
     : `${dropped}, at its check "${failed.check}": ${failed.detail}`;
   return { ...answer, allowed: false, verdict };
+}
+
+/** Rules of the model that are about this question. */
+const openedBy = ({ openings }: ConnectionGroups, { protocol, port }: Question): readonly string[] => [
+  ...new Set(
+    openings
+      .filter(
+        (each) =>
+          each.protocol === "any" ||
+          (each.protocol === protocol && (port === null || (each.from <= port && port <= each.to))),
+      )
+      .map(({ rule }) => rule),
+  ),
+];
+/** Chains know no rules of a model: what they let pass is said to be by those that say so there. */
+function byGroups(groups: ConnectionGroups, question: Question): string {
+  const rules = openedBy(groups, question);
+  if (rules.length > 0) return `opened by ${rules.join(" and ")}`;
+  if (groups.from !== null && groups.from === groups.to)
+    return `both are members of ${groups.from}, and members of one group always reach one another`;
+  return "the chains in force there let it pass, though no rule of the cell does";
 }
 
 function decidingRule(detail: string, ends: WhyEnds): readonly string[] {

@@ -8,6 +8,8 @@ import { type ElementPath, type HostName, type Ipv4, ipv4 } from "../../../model
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
+import { type ConnectionGroups, connectionGroups } from "../network/connection-groups.ts";
+import { isOnMode } from "../network/instances.ts";
 import { contains } from "../network/ipv4-range.ts";
 import { cellDomain, hostNameOf } from "../network/names.ts";
 import type { ElementRecord } from "../records.ts";
@@ -41,6 +43,8 @@ export interface WhyEnds {
   readonly waiting: readonly string[];
   /** Why no rule of this cell could ever let a packet between them pass; null: one could. */
   readonly nowhere: string | null;
+  /** Of a cell on a mode of Eucalyptus; absent: Diverter judges. */
+  readonly groups?: ConnectionGroups;
 }
 
 /**
@@ -55,7 +59,9 @@ export function whyEnds(state: ControllerState, from: string, to: string): Resul
   const rules = Object.fromEntries(hostPolicyRules(state).map(({ id, path }) => [String(id), path]));
   const waiting = waitingRules(state, [first.value.address, second.value.address]);
   const nowhere = whyNowhere(state, first.value, second.value) ?? whyNowhere(state, second.value, first.value);
-  return ok({ from: first.value, to: second.value, cellNumber: state.options.cellNumber, rules, waiting, nowhere });
+  const ends = { from: first.value, to: second.value };
+  const groups = isOnMode(state) ? { groups: connectionGroups(state, ends.from.address, ends.to.address) } : {};
+  return ok({ ...ends, cellNumber: state.options.cellNumber, rules, waiting, nowhere, ...groups });
 }
 
 function waitingRules(state: ControllerState, addresses: readonly Ipv4[]): readonly string[] {
@@ -204,6 +210,11 @@ function whyNotOutside(state: ControllerState, { path, address }: WhyEnd): strin
 }
 /** An address that nobody has who could be reached: what a rule for it would lead to. */
 function whyNowhere(state: ControllerState, { path, address, vm }: WhyEnd, other: WhyEnd): string | null {
+  // There nobody's address is in no range of the cell's, and instances speak with the outside under their own.
+  if (isOnMode(state))
+    return path === "controller"
+      ? "no rule of a group leads to the controller of a cell on a mode of Eucalyptus"
+      : null;
   const written = parseNetwork(address);
   if (vm !== null || written === null) return null;
   if (path === "internet") return whyNotOutside(state, other);

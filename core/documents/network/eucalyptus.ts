@@ -51,6 +51,8 @@ export interface DesiredSecurityGroup {
 export interface ActualSecurityGroup extends Progress {
   /** Of `textOfRules` of the rules of which that is said. */
   readonly rules: SliceDigest;
+  /** `sg-xxxxxxxx`, by which chains and sets of hosts have it. Absent: of a version that does not say it. */
+  readonly id?: string;
 }
 /** Rules as both sides have them, whatever the order of their fields is. */
 export const textOfRules = ({ ingress, egress }: Pick<DesiredSecurityGroup, "ingress" | "egress">): string =>

@@ -67,7 +67,10 @@ export const desiredSecurityGroup = document(
   }),
   { key: own },
 );
-export const actualSecurityGroup = document(object<ActualSecurityGroup>({ ...progressFields, rules: digest }));
+const groupId = pattern(/^sg-[0-9a-f]{8}$/, "a security group's id: `sg-` and 8 hexadecimal digits");
+export const actualSecurityGroup = document(
+  object<ActualSecurityGroup>({ ...progressFields, rules: digest, id: optional(groupId) }),
+);
 const viewText = text(2 ** 20);
 export const desiredNetworkView = document(
   object<DesiredNetworkView>({

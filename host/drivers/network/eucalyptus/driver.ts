@@ -1,5 +1,6 @@
 import type { Mode } from "../../../../model/cell/network/modes.ts";
 import { calls, type ModeDriver } from "../service/mode-driver.ts";
+import { type Counted, readCounted } from "./handlers/counted.ts";
 import {
   Announcer,
   addressChanges,
@@ -38,6 +39,20 @@ export interface DriverConfiguration {
   readonly bridge?: string;
   readonly dhcpUser?: string;
 }
+/** What is in force and reads otherwise than it was put there. */
+export interface Deviation {
+  readonly tool: "iptables" | "ebtables" | "ipset";
+  /** Of a chain `filter FORWARD`, of a set its own. */
+  readonly name: string;
+  /** A sentence without its end. */
+  readonly what: string;
+}
+export interface PlanDriver extends ModeDriver<LocalPlan, LocalNetwork, DriverConfiguration> {
+  /** Of a plan that was put in place by this process. */
+  deviations(plan: LocalPlan, found: LocalNetwork): readonly Deviation[];
+  /** Packets and bytes, by what is counted: an address (`a.b.c.d/n`) as the source or the destination of what passes. */
+  counted(): Promise<Counted>;
+}
 type Device = "publicInterface" | "privateInterface" | "bridge";
 /** Devices that have to be there, by the paper. */
 const needs: Readonly<Record<Mode, Readonly<Record<Self["peer"], readonly Device[]>>>> = {
@@ -54,7 +69,7 @@ const defaultDhcpUser = "nobody";
  * The driver of every Eucalyptus mode: its global view is the machine's plan, which the mode's planner has made. Devices are one call,
  * rules of groups and their sets another, addresses, DHCP and the guard at the bridge the third.
  */
-export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPlan, LocalNetwork, DriverConfiguration> {
+export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   const { run, dhcpDirectory, machine } = options;
   let dhcpUser = defaultDhcpUser;
   const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
@@ -155,6 +170,29 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
       // A server hears at devices that have their addresses.
       await dhcp.apply(plan.dhcp, dhcpUser, found.dhcp);
     },
+    deviations(plan, found) {
+      const all = allTables(plan);
+      const chains = ([iptables, ebtables] as const).flatMap((handler) =>
+        handler.due(all[handler.tool], handler.tool === "iptables" ? found.iptables : found.ebtables).map(
+          (name): Deviation => ({
+            tool: handler.tool,
+            name,
+            what: `the chain ${name.split(" ")[1]} of ${handler.tool}, table ${name.split(" ")[0]}, reads otherwise than it was put in place`,
+          }),
+        ),
+      );
+      const sets = plan.sets
+        .filter((set) => setChanges(found.sets, [set]).length > 0)
+        .map(
+          ({ name }): Deviation => ({
+            tool: "ipset",
+            name,
+            what: `the set ${name} has other members than it was given`,
+          }),
+        );
+      return [...chains, ...sets];
+    },
+    counted: () => readCounted(run),
     left: () =>
       left.map((name) => `the set ${name} stays, since a rule of the site's own names it; nothing keeps it up to date`),
     async cleanup() {

@@ -194,7 +194,7 @@ function planAddresses(
   view: NetworkView,
   own: readonly Instance[],
   subnet: Subnet,
-  { metadataPrivate }: LocalConfiguration,
+  { metadataPrivate, outgoingClosed }: LocalConfiguration,
   nat: TableBuilder,
   filter: TableBuilder,
 ): void {
@@ -213,6 +213,10 @@ function planAddresses(
   for (const set of [allPrivate, allOthers])
     nat.add("EUCA_NAT_PRE", `-s ${network} -m set --match-set ${set} dst ${mark}`);
   counted(filter, network);
+  // The original counts instances with a public address alone. Here each is a cell's, which is told what its machine sends.
+  if (outgoingClosed)
+    for (const instance of own)
+      if (!isPublic(instance) && instance.privateIp !== undefined) counted(filter, `${privateOf(instance)}/32`);
   for (const instance of own.filter(isPublic)) {
     const [inside, outside] = [privateOf(instance), formatIpv4(instance.publicIp ?? 0)];
     nat.add("EUCA_NAT_PRE", `-d ${outside}/32 -j DNAT --to-destination ${inside}`);

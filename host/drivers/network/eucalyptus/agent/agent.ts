@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
 import { modes } from "../../../../../model/cell/network/modes.ts";
 import {
   type Allocation,
@@ -11,8 +12,10 @@ import type { NetworkView } from "../../../../../model/eucalyptus/view/network-v
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
 import { realFiles, renameDurably } from "../../../../../runtime/process/durable-files.ts";
 import { wakeable } from "../../../../../runtime/process/wakeable.ts";
+import type { InterfaceCounters, PacketCheck, PacketQuestion } from "../../driver.ts";
 import { NetworkService, type NetworkServiceState } from "../../service/network-service.ts";
-import { createPlanDriver, type DriverConfiguration, type LocalNetwork } from "../driver.ts";
+import { createPlanDriver, type DriverConfiguration, type LocalNetwork, type PlanDriver } from "../driver.ts";
+import { examineInstance, instanceAt } from "../examine/examine.ts";
 import { readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
@@ -55,6 +58,10 @@ export interface NetworkAgent {
   stop(): Promise<void>;
   /** The machine leaves: what was put in place goes. */
   leave(): Promise<void>;
+  /** Reads what is in force, for `why`; null: the question is about no instance here. */
+  examine(question: PacketQuestion): Promise<readonly PacketCheck[] | null>;
+  /** What passed, by the id of an instance. */
+  counters(): Promise<ReadonlyMap<string, Pick<InterfaceCounters, "sent" | "received">>>;
 }
 const periodMs = 5000;
 const mostText = 32 * 1024 * 1024;
@@ -69,6 +76,9 @@ export async function startAgent(options: AgentOptions): Promise<NetworkAgent> {
 class Agent implements NetworkAgent {
   readonly #options: AgentOptions;
   readonly #service: NetworkService<LocalPlan, LocalNetwork, DriverConfiguration>;
+  readonly #drivers: ReadonlyMap<string, PlanDriver>;
+  /** What the service was told to put in place last. */
+  #plan: LocalPlan | null = null;
   /** As they were read last. */
   #texts: readonly [view: string | null, machine: string] = [null, ""];
   #view: NetworkView | null = null;
@@ -98,10 +108,8 @@ class Agent implements NetworkAgent {
     };
     const driver = (mode: (typeof modes)[number]) =>
       createPlanDriver({ run, dhcpDirectory: join(directory, "dhcp"), machine: { mode, peer: self.peer } });
-    this.#service = new NetworkService({
-      drivers: new Map(modes.map((mode) => [mode, driver(mode)])),
-      configuration,
-    });
+    this.#drivers = new Map(modes.map((mode) => [mode, driver(mode)]));
+    this.#service = new NetworkService({ drivers: this.#drivers, configuration });
   }
   get state(): NetworkServiceState {
     return this.#service.state;
@@ -124,6 +132,36 @@ class Agent implements NetworkAgent {
   async leave(): Promise<void> {
     await this.stop();
     await this.#service.leave();
+  }
+  async examine(question: PacketQuestion): Promise<readonly PacketCheck[] | null> {
+    const [view, plan, self] = [this.#offered, this.#plan, this.#options.self];
+    const driver = view === null ? undefined : this.#drivers.get(view.mode);
+    const isHere = view !== null && instanceAt(view, self, question[ends[question.side]]) !== null;
+    if (view === null || plan === null || driver === undefined || !isHere) return null;
+    const found = await driver.read();
+    const deviations = driver.deviations(plan, found);
+    const why = reasonOf({ ...this.#service.state, refused: null });
+    // Whoever asks should not have to wait for what is wrong.
+    if (deviations.length > 0) void this.look();
+    const checks = examineInstance({ view, self, plan, found, deviations }, question);
+    return why === null
+      ? checks
+      : [{ check: "view", passes: true, detail: `the last view is not in place whole: ${why}` }, ...checks];
+  }
+  async counters(): Promise<ReadonlyMap<string, Pick<InterfaceCounters, "sent" | "received">>> {
+    const view = this.#offered;
+    const driver = view === null ? undefined : this.#drivers.get(view.mode);
+    if (view === null || driver === undefined) return new Map();
+    const { sent, received } = await driver.counted();
+    return new Map(
+      view.instances.flatMap(({ id, privateIp }) => {
+        const network = `${formatIpv4(privateIp ?? 0)}/32`;
+        const [out, back] = [sent.get(network), received.get(network)];
+        return out === undefined && back === undefined
+          ? []
+          : [[id, { sent: out ?? none, received: back ?? none }] as const];
+      }),
+    );
   }
   readonly look = wakeable(
     async () => {
@@ -165,6 +203,7 @@ class Agent implements NetworkAgent {
     const global = planFor(this.#view, this.#options.self, { ...this.#configuration, bridgeMac });
     const view = this.#view;
     await this.#nameComing(view);
+    this.#plan = global;
     await this.#service.offer({ mode: view.mode, global });
     this.#offered = view;
   }
@@ -258,4 +297,6 @@ export const closedFor = (
 ): Pick<AgentOptions, "outgoingClosed" | "underlay"> =>
   cluster === undefined ? {} : { outgoingClosed: true, underlay: [underlay] };
 
+const none = { packets: 0, bytes: 0 };
+const ends = { sender: "source", receiver: "destination" } as const;
 const noMac = "00:00:00:00:00:00";

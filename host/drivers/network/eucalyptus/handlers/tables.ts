@@ -48,14 +48,14 @@ const isShared = ({ policy, rules, isWhole }: Chain): boolean =>
 
 export class TableHandler {
   readonly #run: Run;
-  readonly #tool: Tool;
+  readonly tool: Tool;
   readonly #applied = new Map<string, Applied>();
   /** Counted for who wants to know what was written. */
   written: readonly string[] = [];
 
   constructor(run: Run, tool: Tool) {
     this.#run = run;
-    this.#tool = tool;
+    this.tool = tool;
   }
 
   /** Chains that are to be written, by table. */
@@ -125,7 +125,7 @@ export class TableHandler {
     this.written = [...due];
     if (tables.size === 0) return;
     await this.#restore(tables);
-    const now = await readTables(this.#run, this.#tool);
+    const now = await readTables(this.#run, this.tool);
     for (const { name: table, chains } of wanted)
       for (const chain of chains) {
         const name = key(table, chain.name);
@@ -134,13 +134,13 @@ export class TableHandler {
   }
   /** Each table in one transaction. */
   async #restore(tables: ReadonlyMap<string, readonly string[]>): Promise<void> {
-    const end = this.#tool === "iptables" ? ["COMMIT"] : [];
+    const end = this.tool === "iptables" ? ["COMMIT"] : [];
     const text = [...tables].flatMap(([table, lines]) => [`*${table}`, ...lines, ...end]);
-    const [program, ...args] = programs[this.#tool].restore;
+    const [program, ...args] = programs[this.tool].restore;
     await this.#run(program, args, text.map((line) => `${line}\n`).join(""));
   }
   #declared(name: string, policy: Chain["policy"]): string {
-    if (this.#tool === "ebtables") return `:${name} ${policy ?? "ACCEPT"}`;
+    if (this.tool === "ebtables") return `:${name} ${policy ?? "ACCEPT"}`;
     return `:${name} ${policy ?? "-"} [0:0]`;
   }
 

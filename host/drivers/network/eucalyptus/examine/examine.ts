@@ -1,0 +1,199 @@
+import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
+import type { Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
+import type { PacketCheck, PacketQuestion } from "../../driver.ts";
+import type { Deviation, LocalNetwork } from "../driver.ts";
+import { tapOf } from "../plan/guard.ts";
+import { type Lookup, lookUp } from "../plan/lookup.ts";
+import type { LocalPlan, Self } from "../plan/plan.ts";
+import { type Judged, judge, type Packet } from "./judge.ts";
+
+/*
+ * Answers "why does this pass, or not?" of an instance, by the chains, sets and devices in force on its machine. Where one on the packet's
+ * way is other than it was put there, a check "entry" says so; it passes if the packet passes nevertheless. What a plan says decides nothing.
+ */
+
+export interface InstanceKnowledge {
+  /** The last that was offered: who is where. */
+  readonly view: NetworkView;
+  readonly self: Self;
+  readonly plan: LocalPlan;
+  readonly found: LocalNetwork;
+  /** What in force is other than it was put in place. */
+  readonly deviations: readonly Deviation[];
+}
+
+const pass = (check: string, detail: string): PacketCheck => ({ check, passes: true, detail });
+const stop = (check: string, detail: string): PacketCheck => ({ check, passes: false, detail });
+
+/** Of an instance here: whether a question is about one. */
+export function instanceAt(view: NetworkView, self: Self, address: string): Instance | null {
+  const lookup = lookUp(view, self.address);
+  const number = parseIpv4(address);
+  const own = lookup.node === null ? [] : lookup.instancesOf(lookup.node);
+  return own.find(({ privateIp, publicIp }) => privateIp === number || publicIp === number) ?? null;
+}
+
+export function examineInstance(knowledge: InstanceKnowledge, question: PacketQuestion): readonly PacketCheck[] {
+  const { view, self, found, plan } = knowledge;
+  const address = question.side === "sender" ? question.source : question.destination;
+  const instance = instanceAt(view, self, address);
+  if (instance === null)
+    return [stop("interface", `no view of the network that has come to this host has an instance at ${address} here`)];
+  const tap = tapOf(instance);
+  const link = found.devices.links.get(tap);
+  const bridge = plan.taps.find(({ name }) => name === tap)?.bridge ?? null;
+  const astray =
+    link === undefined
+      ? `there is no device ${tap}`
+      : !link.isUp
+        ? `the device ${tap} is down`
+        : bridge !== null && link.master !== bridge
+          ? `the device ${tap} is no port of the bridge ${bridge}`
+          : null;
+  if (astray !== null)
+    return [stop("interface", `${address} is the instance ${instance.id}, and ${astray} on this host`)];
+  const checks = [pass("interface", `${address} is the instance ${instance.id}, on device ${tap}`)];
+  const packet = packetOf(knowledge, question, instance, tap);
+  if (packet === null)
+    return [...checks, stop("interface", `${question.source} or ${question.destination} is no address`)];
+  return [
+    ...checks,
+    ...(question.side === "sender" ? [] : filtered(knowledge, packet)),
+    ...guarded(knowledge, question, packet),
+    ...(question.side === "sender" ? filtered(knowledge, packet) : []),
+    ...(question.side === "sender" ? [located(knowledge, question)] : []),
+  ];
+}
+
+function packetOf(
+  { view, self, plan }: InstanceKnowledge,
+  { side, source, destination, protocol, port }: PacketQuestion,
+  instance: Instance,
+  tap: string,
+): Packet | null {
+  const [from, to] = [parseIpv4(source), parseIpv4(destination)];
+  if (from === null || to === null) return null;
+  const isSender = side === "sender";
+  const bridge = plan.bridge?.name ?? null;
+  const other = instanceAt(view, self, isSender ? destination : source);
+  return {
+    source: isSender ? (instance.privateIp ?? from) : from,
+    destination: to,
+    asked: to,
+    protocol,
+    port: protocol === "icmp" ? 0 : (port ?? 0),
+    mark: 0,
+    from: isSender ? tap : other === null ? bridge : tapOf(other),
+    to: isSender ? null : tap,
+    mac: isSender ? (instance.mac ?? null) : (other?.mac ?? null),
+  };
+}
+
+const ended = ({ by, verdict }: Judged): string => (by === null ? `policy ${verdict}` : `"${by.rule}" of ${by.chain}`);
+
+/** What of what the packet met is other than it was put in place. A packet that passes does so nevertheless. */
+function astray(
+  { deviations }: InstanceKnowledge,
+  tool: Deviation["tool"],
+  { chains, sets }: Pick<Judged, "chains" | "sets">,
+  passes: boolean,
+): readonly PacketCheck[] {
+  return deviations
+    .filter((each) => (each.tool === "ipset" ? sets.has(each.name) : each.tool === tool && chains.has(each.name)))
+    .map(({ what }) => ({ check: "entry", passes, detail: `${what}; it is put in place anew within 5 seconds` }));
+}
+const doubtsOf = ({ doubts }: Judged): readonly PacketCheck[] => doubts.map((doubt) => pass("doubt", doubt));
+
+/** At the bridge: each tap is held to its instance's MAC and address. */
+function guarded(knowledge: InstanceKnowledge, { side }: PacketQuestion, packet: Packet): readonly PacketCheck[] {
+  const inForce = { printed: knowledge.found.ebtables, sets: knowledge.found.sets };
+  const isSender = side === "sender";
+  // A tap that is not known has no rule of its own at the bridge.
+  const there = { ...packet, from: packet.from ?? "", to: packet.to ?? "" };
+  const steps = (isSender ? ["nat PREROUTING", "filter FORWARD"] : ["filter FORWARD", "nat POSTROUTING"]).map(
+    (each) => {
+      const [table = "", chain = ""] = each.split(" ");
+      return judge(inForce, table, chain, there);
+    },
+  );
+  const dropped = steps.find(({ verdict }) => verdict === "DROP");
+  const doubts = dropped === undefined ? [] : doubtsOf(dropped);
+  const wrong = steps.flatMap((step) => astray(knowledge, "ebtables", step, dropped === undefined));
+  return [
+    ...wrong,
+    ...doubts,
+    dropped === undefined
+      ? pass("guard", `the bridge lets what ${isSender ? "it sends" : "comes to it"} pass`)
+      : stop("guard", `the bridge drops it: ${ended(dropped)}`),
+  ];
+}
+
+/** Rules of groups, and addresses that are made into others. */
+function filtered(knowledge: InstanceKnowledge, packet: Packet): readonly PacketCheck[] {
+  const { view, found } = knowledge;
+  // There nodes carry no rules of groups.
+  if (view.mode !== "EDGE")
+    return [pass("network-host", "rules of groups are at the cluster's network host, which is not asked")];
+  const inForce = { printed: found.iptables, sets: found.sets };
+  const before = judge(inForce, "nat", "PREROUTING", packet);
+  const filter = judge(inForce, "filter", "FORWARD", before.packet);
+  const passes = filter.verdict !== "DROP";
+  const behind = judge(inForce, "nat", "POSTROUTING", filter.packet);
+  const met = {
+    chains: new Set([...before.chains, ...filter.chains]),
+    sets: new Set([...before.sets, ...filter.sets]),
+  };
+  return [
+    ...unasked(knowledge),
+    ...[before, filter].flatMap(doubtsOf),
+    ...astray(knowledge, "iptables", met, passes),
+    ...translated(packet, before.packet, "goes to", "destination"),
+    passes ? pass("rule", `${ended(filter)} lets it pass`) : stopped(filter),
+    ...(passes ? translated(packet, behind.packet, "leaves as", "source") : []),
+  ];
+}
+/** Where the kernel does not ask, what passes the bridge meets no rule at all. */
+function unasked({ found: { devices } }: InstanceKnowledge): readonly PacketCheck[] {
+  const off = [
+    ...(devices.filtersBridges
+      ? []
+      : ["net.bridge.bridge-nf-call-iptables is off: what passes a bridge here meets no rule"]),
+    ...(devices.forwards ? [] : ["net.ipv4.ip_forward is off: nothing goes by the gateway"]),
+  ];
+  return off.map((what) => pass("entry", `${what}; it is switched on within 5 seconds`));
+}
+function translated(was: Packet, now: Packet, how: string, what: "source" | "destination"): readonly PacketCheck[] {
+  return was[what] === now[what] ? [] : [pass("address", `${formatIpv4(was[what])} ${how} ${formatIpv4(now[what])}`)];
+}
+/** Whose a chain is decides who could open it. */
+function stopped(judged: Judged): PacketCheck {
+  const { by } = judged;
+  const what = `${ended(judged)} drops it`;
+  if (by === null || by.chain.endsWith("USERHOOK") || !/^(?:CELLS_|EUCA_|sg-)/.test(by.chain))
+    return stop(
+      "site-rule",
+      `${what}: that is no rule of the cell, but one of the site's own on this host, which its operator can change`,
+    );
+  if (by.chain.startsWith("CELLS_i-") && by.rule.startsWith("-d "))
+    return stop(
+      "underlay",
+      `${what}: no rule about a network lets instances reach the installation's own machines, unless the operator says CELLS_UNDERLAY_OPEN=Y on this host`,
+    );
+  return stop("rule", what);
+}
+
+/** Where it goes from here. */
+function located({ view, self }: InstanceKnowledge, { destination }: PacketQuestion): PacketCheck {
+  const number = parseIpv4(destination);
+  const lookup: Lookup = lookUp(view, self.address);
+  const there = view.instances.find(({ privateIp, publicIp }) => privateIp === number || publicIp === number);
+  if (there === undefined) return pass("location", `no instance has ${destination}: it goes to the site's network`);
+  const node = view.clusters.flatMap(({ nodes }) => nodes).find(({ instances }) => instances.includes(there.id));
+  const where =
+    node === undefined
+      ? "no node has it"
+      : node.name === lookup.node?.name
+        ? "on this host too"
+        : `at the node ${node.name}`;
+  return pass("location", `${destination} is the instance ${there.id}, ${where}`);
+}
