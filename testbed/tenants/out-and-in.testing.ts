@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { listenerCommand } from "../../cli/connection/probe.ts";
 import type { ConnectionAnswer } from "../../model/api.ts";
 import type { Ended } from "../command.ts";
 import { outside, resolver } from "../configuration.ts";
@@ -9,9 +10,8 @@ import { cells, requestByTls, stateOf, until, untilReady } from "../lab.testing.
 import { execIn } from "./questions.testing.ts";
 
 /**
- * Out of the cloud and into it with real guests, those of `cells demo`: the web server of `examples/public-web.sf` is reached
- * from outside at its port and at no other, and reaches what a rule opens. A namespace is the upstream router, with somebody
- * behind it.
+ * Out of the cloud and into it with real guests: the web server of `examples/public-web.sf` is reached from outside at its port and at no
+ * other, and reaches what a rule opens. A namespace is the upstream router, with somebody behind it.
  */
 const example = readFileSync(new URL("../../examples/public-web.sf", import.meta.url), "utf8");
 const apply = async (t: Testbed, more = ""): Promise<void> => {
@@ -183,7 +183,7 @@ async function hasAGatewayOfItsOwn(t: Testbed): Promise<void> {
   assert.match(await ask("no-credential-of-it"), /^HTTP\/1.1 401 /);
 }
 
-/** Where `cells demo` has been. */
+/** Where the page of the way out and in has been: `web` and `team` are there. */
 export async function outAndIn(t: Testbed): Promise<void> {
   const address = (await stateOf(t, "web/server/card"))?.address ?? assert.fail("the server has no address");
   assert.match(address, /^198\.18\./);
@@ -192,6 +192,7 @@ export async function outAndIn(t: Testbed): Promise<void> {
     () => fetch(t, address, 443),
     ({ stdout }) => /^HTTP\/1\.[01] 200 /.test(stdout),
   );
+  await execIn(t, "web/server/vm", listenerCommand("tcp", 22));
   const refused = await fetch(t, address, 22);
   assert.deepEqual([refused.code, refused.stdout], [1, ""], "no other port is open");
   const within = await execIn(t, "web/server/vm", ["sh", "-c", "echo here | socat -t2 - TCP4:127.0.0.1:22"]);

@@ -9,7 +9,6 @@ import { type Testbed, withTestbedDirectory } from "../harness.ts";
 import { cacheDirectory } from "../places.ts";
 import { cgroupRoots } from "../supervisor/cgroups.ts";
 import { firstProcesses } from "../supervisor/first-process.ts";
-import { outAndIn } from "./out-and-in.testing.ts";
 import { execIn } from "./questions.testing.ts";
 
 /**
@@ -79,7 +78,6 @@ describe("the shop on a testbed", { skip }, () => {
       assert.notEqual(atServer.stdout, "", "the server itself sees its volumes");
 
       await sameInOtherLanguages(t);
-      await outAndIn(t);
 
       await inGuest(t, "echo kept >/root/kept; sync");
       for (const member of ["controller.shop", "placer", "h1", "h2", "storage-manager", "gateway"])
