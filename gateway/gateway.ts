@@ -32,10 +32,11 @@ import { ownNames } from "./edge/own-names.ts";
 import { registerSessions } from "./edge/sessions.ts";
 import { createPresent } from "./edge/tickets.ts";
 import { registerFollow } from "./follow/follow.ts";
-import { type Readers, sourceOf } from "./follow/sources.ts";
+import { modelOf, type Readers, sourceOf } from "./follow/sources.ts";
 import { registerHa } from "./ha/ha.ts";
 import { followMail } from "./ha/mail.ts";
 import { followNotices } from "./ha/notices.ts";
+import { registerNumbers } from "./numbers/numbers.ts";
 import { createConnections } from "./observation/connections.ts";
 import { registerNetwork } from "./observation/network.ts";
 import { registerObservation } from "./observation/observation.ts";
@@ -45,6 +46,7 @@ import { isOfPage, registerPage } from "./page/page.ts";
 import { registerCapacity } from "./placement/capacity.ts";
 import { createQuestions } from "./placement/questions.ts";
 import { registerRebalance } from "./placement/rebalance.ts";
+import { registerTrial } from "./placement/trial.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { boundOfNew, cellSourceOf } from "./requests/cell-source.ts";
 import { beyondScope, isPlainPath, type Person, type Scope, scopeOf } from "./requests/credentials.ts";
@@ -207,6 +209,7 @@ export function createGateway(
   const asking = { configuration, questions: createQuestions(), whoIs };
   registerCapacity(app, asking);
   registerRebalance(app, asking);
+  registerTrial(app, asking);
   registerNetwork(app, configuration);
   const told: (() => void)[] = [];
   app.addHook("onReady", async () => {
@@ -217,15 +220,28 @@ export function createGateway(
   });
   registerAdoption(app, configuration);
   const timeline = registerObservation(app, configuration, supervisorSocket, observer, connections);
+  const isOperator: Readers["isOperator"] = (authorization) => isAuthorized(authorization, credentialHashes);
+  const asked: Pick<Readers, "requireCell" | "ask"> = {
+    requireCell: (cell, authorization) => requireCell(context, cell, authorization),
+    ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),
+  };
+  const counters = registerNumbers(app, {
+    configuration,
+    connections,
+    isSupervised: supervisorSocket !== null,
+    status,
+    isOperator,
+    model: (cell, authorization, signal) => modelOf(asked, cell, authorization, signal),
+  });
   const readers: Readers = {
-    isOperator: (authorization) => isAuthorized(authorization, credentialHashes),
+    ...asked,
+    isOperator,
+    counters,
     cellOf,
     status,
     cells: summaries,
     timeline,
     ha,
-    requireCell: (cell, authorization) => requireCell(context, cell, authorization),
-    ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),
   };
   registerFollow(app, { sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization), whoIs });
   registerSessions(app, configuration, granted);

@@ -15,6 +15,7 @@ export interface HostEdgeOptions {
   readonly request: (request: Json) => Promise<Json>;
   /** Answer to `GET /status`. */
   readonly status: HostObservation["status"];
+  readonly counters: HostObservation["counters"];
   readonly power: PowerHand;
 }
 interface Answer {
@@ -31,7 +32,7 @@ const longestExecMs = 600_000;
  * POST /exec     {vm, command, timeoutMs, incarnation?} → ExecAnswer; only the controller of that VM's cell
  * POST /examine  PacketQuestion → PacketCheck[]
  * GET  /status   → one entry of InstallationStatus.hosts
- * GET  /counters → {interfaces, rules}, as the network driver counts
+ * GET  /counters → HostCounters
  * GET  /session, upgraded to a WebSocket: a console or a command, see `host/sessions/sessions.ts`
  *
  * POST /power    {action, controller} → PowerReading: asks another machine's management controller, for the HA Manager alone
@@ -78,7 +79,7 @@ const route = async (options: HostEdgeOptions, peer: PeerName, what: string, bod
     case "GET /status":
       return { status: 200, body: await options.status() };
     case "GET /counters":
-      return { status: 200, body: await options.network.counters() };
+      return { status: 200, body: await options.counters() };
     case "POST /examine": {
       const question = parse(body);
       if (!isQuestion(question))

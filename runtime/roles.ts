@@ -21,6 +21,7 @@ import {
   roomsQuestion,
   runAsked,
   serveQuestions,
+  trialQuestion,
 } from "./process/asked.ts";
 import { runService } from "./process/process.ts";
 import { type Members, runWithMembers } from "./process/run-with-members.ts";
@@ -45,6 +46,7 @@ const runPlacer = async (configuration: ProcessConfiguration, observer: Observer
     roomsQuestion,
     capacityQuestion,
     rebalanceQuestion,
+    trialQuestion,
   ]);
   const self = configuration.name;
   const serviceFor = (all: Members) =>

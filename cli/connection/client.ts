@@ -45,7 +45,6 @@ import type {
   WebhookWord,
 } from "../../model/contract/operator/ha.ts";
 import type { NetworkConfigured } from "../../model/contract/operator/network.ts";
-import type * as Placement from "../../model/contract/operator/placement.ts";
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/operator/zone.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
@@ -444,10 +443,6 @@ export class Client {
   forgetPower(host: string): Promise<PowerRemoved> {
     return this.#gateway.ask("forgetPower", { parameters: { name: host } });
   }
-
-  readonly capacity = (query: Placement.CapacityQuery) => this.#gateway.ask("readCapacity", { parameters: {}, query });
-  readonly rebalance = (query: Placement.RebalanceQuery) =>
-    this.#gateway.ask("readRebalance", { parameters: {}, query });
 
   zone(): Promise<ZoneReport> {
     return this.#gateway.ask("readZone", { parameters: {} });

@@ -78,4 +78,25 @@ measured it since somebody asked before. With --output json each change is a lin
       .action(async (options) => (await observing()).metrics(contextFor(options), options.service)),
     ["cells metrics", "cells metrics --service h1"],
   );
+  numberCommands(program, context, withHelp);
+};
+
+const numberCommands: Register = (program, context, withHelp) => {
+  withHelp(
+    program
+      .command("counters")
+      .description("what the rules and interfaces of a cell let pass and dropped, over all hosts")
+      .argument("<cell>", "name of the cell")
+      .action(async (cell) => (await import("../commands/hosts/numbers.ts")).showCounters(context(), cell)),
+    ["cells counters shop", "cells counters shop --output json"],
+    `A rule counts where a packet leaves and where it arrives. What is counted begins anew when a machine goes to another host.`,
+  );
+  withHelp(
+    program
+      .command("history")
+      .description("the last hour of hosts and cells: load, memory, running VMs, each 10 s")
+      .action(async () => (await import("../commands/hosts/numbers.ts")).showHistory(context())),
+    ["cells history", "cells history --output json"],
+    `It is what the gateway has seen since it began; for more, \`cells metrics\` is what Prometheus reads.`,
+  );
 };

@@ -120,6 +120,7 @@ export const permissions = {
         "GET /rooms",
         "GET /capacity",
         "GET /rebalance",
+        "GET /try",
       ],
       ...orders,
     },

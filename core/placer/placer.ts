@@ -172,7 +172,9 @@ function replyTo(state: PlacerState, request: Json): Json {
   }
   if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios, state.settings));
   if (isObject(request) && request.kind === "hosts") return rooms(state);
-  return { error: 'the Placer answers requests of the kinds "hosts", "offers", "capacity" and "rebalance" only' };
+  return {
+    error: 'the Placer answers requests of the kinds "hosts", "offers", "capacity", "rebalance" and "try" only',
+  };
 }
 
 function start(state: PlacerState): void {

@@ -85,7 +85,11 @@ export function registerFollow(app: FastifyInstance, sources: FollowSources, lim
     const { authorization = "" } = request.headers;
     const wanted = [...new Set(query.topic ?? [])];
     if (wanted.length === 0)
-      throw refused(400, "bad-request", "what to follow is not said: ?topic=status, ha, cells, or cell:NAME");
+      throw refused(
+        400,
+        "bad-request",
+        "what to follow is not said: ?topic=status, ha, cells, cell:NAME, or counters:NAME",
+      );
     if (wanted.length > mostTopics)
       throw refused(400, "bad-request", `one stream has at most ${mostTopics} topics, not ${wanted.length}`);
     const wrong = wanted.map(topicOf).find((topic) => !topic.ok);

@@ -40,6 +40,11 @@ function readers(more: Partial<Readers> = {}): Readers & { readonly asked: strin
         shop: { "x.type": "Cell", vm: { "x.type": "VM", $state: { phase: "ready" }, secret: "s" } },
       });
     },
+    counters: async (cell) => {
+      asked.push(`counters ${cell}`);
+      const rules = [{ path: `${cell}/rule`, packets: 3, bytes: 30 }];
+      return { time: "", rules, interfaces: [], machines: [], missing: 1 };
+    },
     ha: async () => ({ protected: 2, storm: null, items: [] }),
     timeline: { follow: () => () => undefined },
     ...more,
@@ -51,7 +56,13 @@ test("each topic is read by what the same person could ask for, and has nothing 
   const all = readers();
   await assert.rejects(sourceOf(all, { kind: "status" }, "ann"), /the topic status is for the operator/);
   await assert.rejects(sourceOf(all, { kind: "cell", cell: "bank" }, "ann"), /there is no cell "bank"/);
+  await assert.rejects(sourceOf(all, { kind: "counters", cell: "bank" }, "ann"), /there is no cell "bank"/);
   assert.deepEqual(all.asked, [], "nobody is asked of a cell that is not there for who asks");
+  assert.deepEqual(await (await sourceOf(all, { kind: "counters", cell: "shop" }, "ann")).read(signal), {
+    summary: { missing: 1 },
+    "rule/shop/rule": { path: "shop/rule", packets: 3, bytes: 30 },
+  });
+  assert.deepEqual(all.asked.splice(0), ["counters shop"]);
   assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "cells" }, "ann")).read(signal)), ["shop"]);
   assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "cells" }, "operator")).read(signal)), [
     "shop",

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CellSummary, InstallationStatus } from "../../model/api.ts";
 import type { Rows, Topic } from "../../model/contract/follow/follow.ts";
-import { rowsOfCell, rowsOfCells, rowsOfHa, rowsOfStatus } from "../../model/contract/follow/rows.ts";
+import { rowsOfCell, rowsOfCells, rowsOfCounters, rowsOfHa, rowsOfStatus } from "../../model/contract/follow/rows.ts";
 import type { HaReport } from "../../model/contract/operator/ha.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import type { PeerResponse } from "../../runtime/http/https.ts";
+import type { ReadCounters } from "../numbers/numbers.ts";
 import type { Timeline } from "../observation/timeline.ts";
 import { RefusedError, refusalIn, refused } from "../requests/refused.ts";
 import type { TopicSource } from "./topic.ts";
@@ -27,12 +28,14 @@ export interface Readers {
   ): Promise<PeerResponse>;
   /** Rejects with a refusal 404 where the installation has no HA Manager. */
   ha(): Promise<HaReport>;
+  readonly counters: ReadCounters;
   readonly timeline: Pick<Timeline, "follow">;
 }
 
 /** Loads change without an event. */
 const statusEveryMs = 5_000;
 const cellEveryMs = 15_000;
+const countersEveryMs = 5_000;
 /** Of whoever is told no events of services. */
 const listEveryMs = 3_000;
 const reconnectMs = { first: 250, last: 5_000 } as const;
@@ -65,6 +68,12 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
   if (own !== null && own !== cell)
     throw refused(403, "forbidden", `the credential is one of the cell "${own}" and opens no other`);
   await readers.requireCell(cell, authorization);
+  if (topic.kind === "counters")
+    return {
+      read: async (signal) => rowsOfCounters(await readers.counters(cell, authorization, signal)),
+      watch: () => undefined,
+      everyMs: countersEveryMs,
+    };
   return {
     read: async (signal) => rowsOfCell(await modelOf(readers, cell, authorization, signal)),
     watch: (changed, signal) => void watchCell(readers, cell, authorization, { changed, signal }),
@@ -82,7 +91,13 @@ async function haRows(readers: Readers): Promise<Rows> {
   }
 }
 
-async function modelOf(readers: Readers, cell: string, authorization: string, signal: AbortSignal) {
+/** With `$state`, as whoever shows this may read it. */
+export async function modelOf(
+  readers: Pick<Readers, "requireCell" | "ask">,
+  cell: string,
+  authorization: string,
+  signal: AbortSignal,
+) {
   await readers.requireCell(cell, authorization);
   const answer = await readers.ask(cell, "model?state=true", authorization, { signal, follows: false });
   const text = await answer.text();

@@ -9,12 +9,19 @@ import type { RebalanceAnswer } from "../../model/contract/operator/placement.ts
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
-import { type Asked, answering, capacityQuestion, rebalanceQuestion } from "../../runtime/process/asked.ts";
+import {
+  type Asked,
+  answering,
+  capacityQuestion,
+  rebalanceQuestion,
+  trialQuestion,
+} from "../../runtime/process/asked.ts";
 import type { Person } from "../requests/credentials.ts";
 import { RefusedError } from "../requests/refused.ts";
 import { registerCapacity } from "./capacity.ts";
 import { createQuestions } from "./questions.ts";
 import { registerRebalance } from "./rebalance.ts";
+import { registerTrial } from "./trial.ts";
 
 /* How many more fit, asked of the gateway, over mutual TLS of a Placer that has two hosts. */
 let installation: TestInstallation;
@@ -35,7 +42,7 @@ before(async () => {
   const { configuration } = await installation.configure(peerName("placer"));
   ({ stop } = await servePeers(
     configuration,
-    answering(asked, "placer", [capacityQuestion, rebalanceQuestion], undefined),
+    answering(asked, "placer", [capacityQuestion, rebalanceQuestion, trialQuestion], undefined),
   ));
   app = fastify();
   app.setErrorHandler((error, _request, reply) =>
@@ -48,6 +55,7 @@ before(async () => {
   const asking = { configuration: gateway, questions: createQuestions(), whoIs };
   registerCapacity(app, asking);
   registerRebalance(app, asking);
+  registerTrial(app, asking);
   input({ kind: "start" });
   for (const name of ["h1", "h2"]) {
     input({ kind: "actual", from: peerName(`host.${name}`), key: "host", value: host(name, 4000) });
@@ -144,6 +152,26 @@ test("a plan of moves comes from the Placer, and what is no goal or no host is r
     const [refusedWith, said] = await plan(query);
     assert.equal(refusedWith, 400, query);
     assert.match((said as { error: { message: string } }).error.message, why);
+  }
+});
+
+test("what a move would come to is said by the Placer of the VM, and nothing is moved", async () => {
+  const tried = async (query: string): Promise<[number, Json]> => {
+    const answer = await app.inject({ method: "GET", url: `/placement/try${query}` });
+    return [answer.statusCode, JSON.parse(answer.body)];
+  };
+  const all = { vm: "shop/web", from: "h1", hosts: [{ host: "h2", alerts: [] }] };
+  assert.deepEqual(await tried("?vm=shop/web"), [200, all]);
+  assert.deepEqual(await tried("?vm=shop/web&host=h2"), [200, all]);
+  assert.deepEqual(await tried("?vm=shop/web&host=h1"), [200, { ...all, hosts: [] }]);
+  for (const [query, status, why] of [
+    ["", 400, /vm/],
+    ["?vm=shop/web&host=h9", 400, /there is no host h9: there are h1, h2/],
+    ["?vm=shop/none", 404, /no Placer knows a VM shop\/none/],
+  ] as const) {
+    const [refusedWith, body] = await tried(query);
+    assert.equal(refusedWith, status, query);
+    assert.match((body as { error: { message: string } }).error.message, why);
   }
 });
 

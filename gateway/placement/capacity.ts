@@ -19,6 +19,9 @@ const unknown = record<{ readonly unknown: true }>({ unknown: exactly(true) });
 const faulty = record<{ readonly error: string }>({ error: text() });
 const busy = record<{ readonly busy: string }>({ busy: text() });
 
+/** The Placer has no such VM: it may be another one's. */
+export const isUnknown = (said: Json): boolean => !(read(unknown, said) instanceof Fault);
+
 /** What questions about placement are asked with. */
 export interface Asking {
   readonly configuration: ProcessConfiguration;
@@ -66,7 +69,7 @@ async function ask(
 ): Promise<CapacityAnswer | "unknown" | null> {
   const body = await bodyOf(configuration, peer, path, { withinMs: patienceMs, left });
   if (body === null) return null;
-  return read(unknown, body.value) instanceof Fault ? answerAs(capacityAnswer, body.text, peer) : "unknown";
+  return isUnknown(body.value) ? "unknown" : answerAs(capacityAnswer, body.text, peer);
 }
 
 /** What a Placer answers, unless whoever asks has left; what it says is wrong with the question is refused. Null: nothing that can be read. */

@@ -90,6 +90,23 @@ test("what the kernel counts has the names that people know, and its exposition 
     assert.ok(text.includes(`${line}\n`), `${line} in\n${text}`);
   }
   assert.ok(!text.includes("ab-99"), "what nobody knows by name has no series");
+  now.disks = new Map([[one, 700]]);
+  assert.deepEqual(await observation.counters(), {
+    interfaces: [
+      {
+        cell: "shop",
+        path: "shop/web/interface",
+        sent: { packets: 3, bytes: 150 },
+        received: { packets: 0, bytes: 150 },
+        drops: { "no-rule": 2 },
+      },
+    ],
+    rules: [
+      { cell: "shop", path: "shop/a", packets: 9, bytes: 90 },
+      { cell: "shop", path: "shop/b", packets: 6, bytes: 60 },
+    ],
+    machines: [{ cell: "shop", path: "shop/web/vm", diskBytes: 700 }],
+  });
 });
 
 test("rules beyond the bound share one series", async () => {

@@ -1,6 +1,7 @@
 import { counter, gauge, type Labels, type Metric, sample } from "../../core/telemetry/metrics.ts";
 import type { InstallationStatus } from "../../model/api.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
+import type { HostCounters } from "../../model/contract/operator/numbers/counters.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { DiskCounts } from "../drivers/hypervisor/block-stats.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
@@ -16,6 +17,8 @@ import type { Inventory } from "./inventory.ts";
  */
 export interface HostObservation {
   metrics(): Promise<readonly Metric[]>;
+  /** By the names that people know: `GET /counters`. */
+  counters(): Promise<HostCounters>;
   /** One entry of `InstallationStatus.hosts`. */
   status(): Promise<InstallationStatus["hosts"][number]>;
 }
@@ -98,6 +101,27 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
         ...ruleMetrics(inventory, rules),
       ];
     },
+    counters: async () => {
+      const [inventory, { interfaces, rules }, disks] = await Promise.all([
+        ask<Inventory>({ kind: "inventory" }),
+        options.network.counters(),
+        options.hypervisor?.diskOctets() ?? new Map<Uid, number>(),
+      ]);
+      return {
+        interfaces: namedInterfaces(inventory, interfaces).map(({ known: { cell, path }, sent, received, drops }) => ({
+          cell,
+          path,
+          sent,
+          received,
+          drops: Object.fromEntries(Object.entries(drops).filter(([, count]) => count > 0)),
+        })),
+        rules: ruleSums(inventory, rules),
+        machines: inventory.machines.flatMap(({ vm, cell, path }) => {
+          const bytes = disks.get(vm);
+          return bytes === undefined ? [] : [{ cell, path, diskBytes: bytes }];
+        }),
+      };
+    },
     status: async () => {
       const [status, inventory, usages, announced, counters, disks] = await Promise.all([
         ask<HostStatus>({ kind: "status" }),
@@ -174,12 +198,20 @@ const machineMetrics = ({ machines }: Inventory, usages: readonly MachineUsage[]
   ];
 };
 
+const namedInterfaces = (inventory: Inventory, counters: readonly InterfaceCounters[]) => {
+  const names = new Map(inventory.interfaces.map((local) => [local.interface, local]));
+  return counters.flatMap((each) => {
+    const known = names.get(each.interface);
+    return known === undefined ? [] : [{ ...each, known }];
+  });
+};
+
 /** Directions as the VM sees them. */
 const interfaceMetrics = (inventory: Inventory, counters: readonly InterfaceCounters[]): readonly Metric[] => {
-  const named = counters.flatMap((each) => {
-    const known = inventory.interfaces.find((local) => local.interface === each.interface);
-    return known === undefined ? [] : [{ ...each, labels: { cell: known.cell, path: known.path } }];
-  });
+  const named = namedInterfaces(inventory, counters).map(({ known: { cell, path }, ...each }) => ({
+    ...each,
+    labels: { cell, path },
+  }));
   const both = (unit: "packets" | "bytes") =>
     named.flatMap(({ sent, received, labels }) => [
       sample(sent[unit], { ...labels, direction: "sent" }),
@@ -206,16 +238,27 @@ const interfaceMetrics = (inventory: Inventory, counters: readonly InterfaceCoun
 const mostRules = 500;
 const others = "[others]";
 
-/** Many compiled rules come from one element; that has the series. */
-const ruleMetrics = ({ policies }: Inventory, counters: readonly RuleCounters[]): readonly Metric[] => {
-  const sums = new Map<string, { readonly labels: Labels; packets: number; bytes: number }>();
+/** Many compiled rules come from one element; their sums are its. Rules of cells that are gone, and rules that are no longer in the policy, are left out. */
+const ruleSums = ({ policies }: Inventory, counters: readonly RuleCounters[]): HostCounters["rules"] => {
+  const byNumber = new Map(policies.map((policy) => [policy.cellNumber, policy]));
+  const sums = new Map<string, { readonly cell: string; readonly path: string; packets: number; bytes: number }>();
   for (const { cellNumber, rule, packets, bytes } of counters) {
-    const policy = policies.find((each) => each.cellNumber === cellNumber);
-    // Rules of cells that are gone, and rules that are no longer in the policy.
+    const policy = byNumber.get(cellNumber);
     const path = policy?.rules[String(rule)];
     if (policy === undefined || path === undefined) continue;
-    const full = sums.size >= mostRules && !sums.has(`${policy.cell} ${path}`);
-    const labels: Labels = full ? { cell: others, rule: others } : { cell: policy.cell, rule: path };
+    const { cell } = policy;
+    const known = sums.get(`${cell} ${path}`) ?? { cell, path, packets: 0, bytes: 0 };
+    known.packets += packets;
+    known.bytes += bytes;
+    sums.set(`${cell} ${path}`, known);
+  }
+  return [...sums.values()];
+};
+const ruleMetrics = (inventory: Inventory, counters: readonly RuleCounters[]): readonly Metric[] => {
+  const sums = new Map<string, { readonly labels: Labels; packets: number; bytes: number }>();
+  for (const { cell, path, packets, bytes } of ruleSums(inventory, counters)) {
+    const full = sums.size >= mostRules;
+    const labels: Labels = full ? { cell: others, rule: others } : { cell, rule: path };
     const key = `${labels.cell} ${labels.rule}`;
     const known = sums.get(key) ?? { labels, packets: 0, bytes: 0 };
     known.packets += packets;

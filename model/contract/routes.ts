@@ -16,6 +16,7 @@ import {
   webhookWord,
 } from "./operator/ha.ts";
 import { networkRoutes } from "./operator/network-routes.ts";
+import { observationRoutes } from "./operator/numbers/routes.ts";
 import { placementRoutes } from "./operator/placement-routes.ts";
 import * as storage from "./operator/storage.ts";
 import {
@@ -282,7 +283,10 @@ export const routes = {
     doc: "What one looks at as it is, and then what becomes of it: topics of rows, all of them first, and then what changes, at most each 250 ms.",
     more: "A delta counts behind the one before it in its `run` and topic (`model/contract/follow/reduce.ts` is how). With `Last-Event-ID` what was missed comes, or all rows. Each 10 s there is a `beat`. Who is too slow is cut off. 400: a topic that is unknown; 403 and 404: one that is not for who asks; 503: 8 streams of one person, or 128 in all, are open.",
     query: {
-      topic: several(text(), "`status`, `ha`, `cells`, or `cell:NAME`; it may be given several times, at most 16."),
+      topic: several(
+        text(),
+        "`status`, `ha`, `cells`, `cell:NAME`, or `counters:NAME`; it may be given several times, at most 16.",
+      ),
     },
     headers: { "Last-Event-ID": { schema: text(), doc: "The `id` of the last event that was seen." } },
     answer: givesEvents(followEvent),
@@ -405,6 +409,7 @@ export const routes = {
     answer: gives(powerRemoved),
   }),
 
+  ...observationRoutes,
   ...placementRoutes,
   ...networkRoutes,
 

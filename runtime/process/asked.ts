@@ -57,6 +57,14 @@ export const rebalanceQuestion: Question = {
   asks: "for a plan of moves",
 };
 
+/** What would come of it if a VM went elsewhere. */
+export const trialQuestion: Question = {
+  path: "/try",
+  request: { kind: "try" },
+  isWorded: true,
+  asks: "what a move would do",
+};
+
 /** What the HA Manager works on. */
 export const haQuestion: Question = { path: "/ha", request: { kind: "ha" }, asks: "what is being worked on" };
 

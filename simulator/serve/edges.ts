@@ -18,11 +18,14 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createObserver, observed } from "../../runtime/observation/observer.ts";
 import {
   answering,
+  capacityQuestion,
   haQuestion,
   hostsQuestion,
   offersQuestion,
   type Question,
+  rebalanceQuestion,
   roomsQuestion,
+  trialQuestion,
 } from "../../runtime/process/asked.ts";
 import type { RunningService } from "../../runtime/process/process.ts";
 import { tenancyHandler } from "../../runtime/tenancy/edge.ts";
@@ -56,7 +59,7 @@ const requestOf =
     process.request(request) ?? Promise.reject(new Down(`${process.name} does not run`));
 
 const questions: Readonly<Record<string, readonly Question[]>> = {
-  placer: [offersQuestion, roomsQuestion],
+  placer: [offersQuestion, roomsQuestion, capacityQuestion, rebalanceQuestion, trialQuestion],
   "storage-manager": [offersQuestion],
   "address-manager": [offersQuestion],
   presence: [hostsQuestion],

@@ -24,7 +24,7 @@ export const showCapacity = async (
     ...(cpus === undefined ? {} : { cpus }),
     ...(failures === undefined ? {} : { failures }),
   };
-  const answer = await context.client().capacity(query);
+  const answer = await context.client().ask("readCapacity", { parameters: {}, query });
   if (context.json) return printJson(context, answer);
   for (const line of linesOf(answer)) context.terminal.print(printable(line));
 };

@@ -12,7 +12,12 @@ const vm = (state: Partial<ElementState>): object => ({
 });
 
 /** The root cell with hosts, and a cell with a VM, which is as a test says before and after the host is in maintenance. */
-const cloud = (hosts: object, before: Partial<ElementState>, after: Partial<ElementState>) => {
+const cloud = (
+  hosts: object,
+  before: Partial<ElementState>,
+  after: Partial<ElementState>,
+  tried: object = { host: "h2", alerts: [] },
+) => {
   const put: string[] = [];
   const gateway: Gateway = ({ method, url, dryRun, body }) => {
     if (url.endsWith("/cells")) return { status: 200, body: [{ cell: "root" }, { cell: "shop" }] };
@@ -23,6 +28,7 @@ const cloud = (hosts: object, before: Partial<ElementState>, after: Partial<Elem
       const changed = { plan: { steps: [] }, version: 7, dryRun };
       return { status: 200, body: method === "POST" ? moved : changed };
     }
+    if (url.includes("/placement/try")) return { status: 200, body: { vm: "shop/vm", from: "h1", hosts: [tried] } };
     const state = put.length === 0 ? before : after;
     if (url.includes("/model/shop/vm")) return { status: 200, body: vm(state) };
     if (url.includes("/cells/shop/model")) return { status: 200, body: { shop: { "x.type": "Cell", vm: vm(state) } } };
@@ -104,6 +110,16 @@ test("move says before what is stopped where, and waits for the next incarnation
     "! shop/vm  is stopped in order at h1, and starts at h2 with its data",
     "shop/vm runs at h2",
   ]);
+  const alerts = [{ kind: "E1", says: "it leaves a host that is dedicated for one that is everybody's" }];
+  const refusal = { kind: "memory", why: "64 MiB are asked for, 8 are free", lifts: "56 MiB more are free" };
+  for (const [tried, said] of [
+    [{ host: "h2", alerts }, /^! alert E1: it leaves a host/],
+    [{ host: "h2", alerts: [], refusal }, /^! h2 does not take it now: 64 MiB .* It runs on where it is, until 56 MiB/],
+  ] as const) {
+    const before = await scene(t, cloud({}, { host: "h1" }, { host: "h2", incarnation: 2 }, tried));
+    await moveVm(before.context, "shop/vm", "h2", { ...options, dryRun: true });
+    assert.match(before.printed[1] ?? "", said);
+  }
   const stuck = await scene(t, cloud({}, { host: "h1" }, stays));
   const { exitCode, message } = await failure(moveVm(stuck.context, "shop/vm", "h2", options));
   assert.equal(exitCode, 4);

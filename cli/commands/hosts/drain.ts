@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { HostAdministration } from "../../../model/cell/cell.ts";
 import { whyNot } from "../../../model/contract/actions/actions.ts";
 import { type ElementWithState, elementsOf } from "../../../model/contract/follow/rows.ts";
+import type { Trial } from "../../../model/contract/operator/placement.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
 import { type Client, Refused } from "../../connection/client.ts";
@@ -181,7 +182,12 @@ export const moveVm = async (
         ? `${pathText} is at ${to} already`
         : `! ${pathText}  is stopped in order at ${planned.from}, and starts at ${to} with its data`,
     );
-  if (dryRun) return json ? printJson(context, planned) : undefined;
+  const tried = planned.isThere ? null : await triedAt(client, pathText, to);
+  if (!json) for (const line of linesOfTrial(tried, to)) terminal.print(printable(line));
+  if (dryRun)
+    return json
+      ? printJson(context, { ...planned, ...(typeof tried === "string" || tried === null ? {} : { tried }) })
+      : undefined;
   const accepted = await client.move(cell, { vm: path, to }, false);
   if (!wait || accepted.isThere) {
     if (json) printJson(context, accepted);
@@ -201,6 +207,26 @@ export const moveVm = async (
       printable(`${pathText} has not moved yet: ${state?.reason ?? "it is on its way"}`),
     );
 };
+
+/** What the Placer says of the move beforehand; a sentence: why that is not known, on which the move does not hang. */
+async function triedAt(client: Client, vm: string, host: string): Promise<Trial | string | null> {
+  try {
+    return (await client.ask("tryPlacement", { parameters: {}, query: { vm, host } })).hosts[0] ?? null;
+  } catch (error) {
+    if (error instanceof Refused) return error.message;
+    throw error;
+  }
+}
+function linesOfTrial(tried: Trial | string | null, to: string): readonly string[] {
+  if (tried === null) return [];
+  if (typeof tried === "string")
+    return [`! whether ${to} takes it, and which alerts that raises, is not known: ${tried}`];
+  const { refusal, alerts } = tried;
+  const until = refusal?.lifts === "" ? "" : `, until ${refusal?.lifts}`;
+  const waits =
+    refusal === undefined ? [] : [`! ${to} does not take it now: ${refusal.why}. It runs on where it is${until}`];
+  return [...waits, ...alerts.map(({ kind, says }) => `! alert ${kind}: ${says}`)];
+}
 
 const untilMoved = async (client: Client, cell: string, path: string, before: number, timeoutMs: number) => {
   const until = performance.now() + timeoutMs;

@@ -15,7 +15,7 @@ export const showRebalance = async (context: Context, { even, pack, empty }: Reb
     throw usage("say one of --even, --pack and --empty");
   const query: RebalanceQuery =
     empty !== undefined ? { goal: "empty", host: empty } : { goal: pack === true ? "pack" : "even" };
-  const answer = await context.client().rebalance(query);
+  const answer = await context.client().ask("readRebalance", { parameters: {}, query });
   if (context.json) return printJson(context, answer);
   for (const line of answer.plans.flatMap(linesOf)) context.terminal.print(printable(line));
 };

@@ -111,7 +111,7 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
 }
 
 /** What the root administrator is told of a move between what is dedicated, or held, and what is not. It is not refused for that. */
-function crossings(
+export function crossings(
   state: PlacerState,
   { vm, client, host: from, implicit }: Reservation,
   to: HostName,

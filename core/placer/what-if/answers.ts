@@ -1,4 +1,4 @@
-import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { type HostName, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { smallestVm } from "../../../model/cell/schema.ts";
 import { mostFailures, rebalanceGoals } from "../../../model/contract/operator/placement.ts";
 import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
@@ -11,9 +11,10 @@ import type { Asks } from "./question.ts";
 import { rebalance } from "./rebalance.ts";
 import type { Sliced } from "./sliced.ts";
 import { thought } from "./thought.ts";
+import { trialOf } from "./trial.ts";
 
 /**
- * What the operator asks of a Placer that changes nothing: `{kind: "capacity", like | memoryMiB, cpus, failures}` or `{kind: "rebalance", goal, host}`, each word a text as in a query. What is
+ * What the operator asks of a Placer that changes nothing: `{kind: "capacity", like | memoryMiB, cpus, failures}`, `{kind: "rebalance", goal, host}` or `{kind: "try", vm, host}`, each word a text as in a query. What is
  * wrong with it is the answer's `error`, at once; else how the answer is worked out. Null: it asks for something else.
  */
 export function whatIf(state: PlacerState, request: Json): JsonObject | Asks | null {
@@ -23,6 +24,7 @@ export function whatIf(state: PlacerState, request: Json): JsonObject | Asks | n
     return typeof value === "string" ? value : null;
   };
   if (request.kind === "capacity") return capacityAsked(state, wordOf);
+  if (request.kind === "try") return trialAsked(state, wordOf);
   return request.kind === "rebalance" ? rebalanceAsked(state, wordOf) : null;
 }
 
@@ -49,9 +51,8 @@ function rebalanceAsked(state: PlacerState, wordOf: WordOf): JsonObject | Asks {
   const host = wordOf("host");
   if ((goal === "empty") !== (host !== null))
     return { error: 'a host is named with the goal "empty", and with no other' };
-  const known = [...state.hosts.values()].map((view) => view.host);
-  const named = known.find((each) => each === host) ?? null;
-  if (host !== null && named === null) return { error: `there is no host ${host}: there are ${known.join(", ")}` };
+  const named = hostNamed(state, host);
+  if (named !== null && typeof named !== "string") return named;
   return function* (): Sliced<Json> {
     // Moves are made in its usage; its reservations, by which the checker goes, stay as they are.
     const copy = yield* thought(state);
@@ -59,6 +60,23 @@ function rebalanceAsked(state: PlacerState, wordOf: WordOf): JsonObject | Asks {
     const faults = yield* faultsOf(copy, plan.moves);
     return faults.length === 0 ? toJson(plan) : { wrong: faults[0] ?? "" };
   };
+}
+
+function trialAsked(state: PlacerState, wordOf: WordOf): JsonObject | Asks {
+  const vm = wordOf("vm");
+  if (vm === null) return { error: "say the path of a VM as `vm`" };
+  const only = hostNamed(state, wordOf("host"));
+  if (only !== null && typeof only !== "string") return only;
+  return function* (): Sliced<Json> {
+    const wanted = yield* wantedAs(state, vm);
+    return wanted === null ? { unknown: true } : toJson(yield* trialOf(state, wanted, { vm, only }));
+  };
+}
+/** Null: none is named. */
+function hostNamed(state: PlacerState, host: string | null): HostName | { readonly error: string } | null {
+  if (host === null) return null;
+  const known = [...state.hosts.values()].map((view) => view.host);
+  return known.find((each) => each === host) ?? { error: `there is no host ${host}: there are ${known.join(", ")}` };
 }
 
 const mostAsked = 2 ** 40;

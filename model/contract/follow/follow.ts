@@ -9,7 +9,8 @@ import { dictionary, integer, json, list, oneOf, optional, record, text, time } 
  * - `status`: hosts (`host/h1`), storage servers (`server/s1`), services (`service/placer`) and the whole (`installation`), for the operator;
  * - `ha`: what the HA Manager works on (`item/VM/INCARNATION`), alerts (`alert/KIND/SUBJECT`) and the `summary`, for the operator; nothing where there is none;
  * - `cells`: cells by their names, as in their list;
- * - `cell:shop`: elements of a cell by their paths, each with its type and state.
+ * - `cell:shop`: elements of a cell by their paths, each with its type and state;
+ * - `counters:shop`: what its rules (`rule/PATH`), interfaces and machines count, and how many hosts did not say (`summary`).
  */
 export type Rows = { readonly [key: string]: Json };
 export interface FollowEvent {
@@ -51,14 +52,14 @@ export type Topic =
   | { readonly kind: "status" }
   | { readonly kind: "ha" }
   | { readonly kind: "cells" }
-  | { readonly kind: "cell"; readonly cell: string };
+  | { readonly kind: "cell" | "counters"; readonly cell: string };
 
 export function topicOf(written: string): Result<Topic, string> {
   if (written === "status" || written === "cells" || written === "ha") return ok({ kind: written });
-  const cell = /^cell:([a-z0-9][a-z0-9.-]{0,253})$/.exec(written)?.[1];
-  if (cell !== undefined) return ok({ kind: "cell", cell });
+  const [, kind, cell] = /^(cell|counters):([a-z0-9][a-z0-9.-]{0,253})$/.exec(written) ?? [];
+  if (cell !== undefined) return ok({ kind: kind === "cell" ? "cell" : "counters", cell });
   const shown = written.length > 60 ? `${written.slice(0, 60)}…` : written;
-  return fail(`there is no topic "${shown}": a topic is status, ha, cells, or cell:NAME`);
+  return fail(`there is no topic "${shown}": a topic is status, ha, cells, cell:NAME, or counters:NAME`);
 }
 
 /** Where somebody is in a topic. */

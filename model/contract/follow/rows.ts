@@ -1,6 +1,7 @@
 import type { CellSummary, ElementState, InstallationStatus } from "../../api.ts";
 import { isObject, type Json } from "../../json/json.ts";
 import type { HaReport } from "../operator/ha.ts";
+import type { CellCounters } from "../operator/numbers/counters.ts";
 import type { Rows } from "./follow.ts";
 
 /** The rows of topics, made of what other requests answer, and back. */
@@ -55,4 +56,16 @@ export function rowsOfHa({ items, alerts = [], protected: looked, storm }: HaRep
     ...alerts.map((alert) => [`alert/${alert.kind}/${alert.subject}`, alert]),
     ...items.map((item) => [`item/${item.vm}/${item.incarnation}`, item]),
   ]) as Rows;
+}
+
+/** Rules, interfaces and machines by their kinds and paths, and who did not say (`summary`). */
+export function rowsOfCounters({ rules, interfaces, machines, missing, silent }: CellCounters): Rows {
+  const of = (kind: string, all: readonly { readonly path: string }[]) =>
+    all.map((each) => [`${kind}/${each.path}`, each] as const);
+  return Object.fromEntries([
+    ["summary", { missing, ...(silent === undefined ? {} : { silent }) }],
+    ...of("rule", rules),
+    ...of("interface", interfaces),
+    ...of("machine", machines),
+  ]) as unknown as Rows;
 }

@@ -1,6 +1,6 @@
 import { gives, may, must, route } from "../route.ts";
 import { integer, oneOf, text } from "../schema.ts";
-import { capacityAnswer, mostFailures, rebalanceAnswer, rebalanceGoals } from "./placement.ts";
+import { capacityAnswer, mostFailures, rebalanceAnswer, rebalanceGoals, trialAnswer } from "./placement.ts";
 
 /** What the operator asks of where VMs stand, and might. */
 export const placementRoutes = {
@@ -26,5 +26,14 @@ export const placementRoutes = {
       host: may(text(), "With `goal=empty`: which host."),
     },
     answer: gives(rebalanceAnswer),
+  }),
+  tryPlacement: route("GET /placement/try", "operator", "gateway", {
+    doc: "Whether a host takes a VM that runs elsewhere, by all rules, else why not, and which alerts the move would raise.",
+    more: "Nothing is moved or kept: `POST /cells/{cell}/moves` has it go, and is not refused for an alert. 404: no Placer knows such a VM, which is there only while it is to run; 503: no Placer answers, or one of a version that cannot say.",
+    query: {
+      vm: must(text(), "Path of the VM, its cell's whole name first."),
+      host: may(text(), "Of this host alone. Absent: of each but its own."),
+    },
+    answer: gives(trialAnswer),
   }),
 };

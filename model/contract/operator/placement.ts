@@ -90,6 +90,26 @@ export interface RebalanceAnswer {
   readonly plans: readonly Rebalance[];
 }
 
+/** What would come of it if a VM went to one host. */
+export interface Trial {
+  readonly host: HostName;
+  /** Why it does not take the VM now, and what would lift that; absent: it takes it. */
+  readonly refusal?: { readonly kind: string; readonly why: string; readonly lifts: string };
+  /** What the root administrator is told of the move, which is made all the same. */
+  readonly alerts: readonly { readonly kind: string; readonly says: string }[];
+}
+/** Of the host that was asked about, or of each but its own: `GET /placement/try`. Nothing is moved. */
+export interface TrialAnswer {
+  readonly vm: string;
+  /** Null: it has no place. */
+  readonly from: HostName | null;
+  readonly hosts: readonly Trial[];
+}
+export interface TrialQuery {
+  readonly vm: string;
+  readonly host?: string;
+}
+
 const host = branded<HostName>("a host's name");
 export const capacityAnswer = record<CapacityAnswer>(
   {
@@ -134,3 +154,10 @@ export const rebalancePlan = record<Rebalance>(
   "RebalancePlan",
 );
 export const rebalanceAnswer = record<RebalanceAnswer>({ plans: list(rebalancePlan) }, "Rebalance");
+
+const trial = record<Trial>({
+  host,
+  refusal: optional(record<NonNullable<Trial["refusal"]>>({ kind: text(), why: text(), lifts: text() })),
+  alerts: list(record<Trial["alerts"][number]>({ kind: text(), says: text() })),
+});
+export const trialAnswer = record<TrialAnswer>({ vm: text(), from: nullable(host), hosts: list(trial) }, "Trial");

@@ -4,6 +4,16 @@ import type { ImplicitMode, Neighbour } from "./implicit.ts";
 /** What the root administrator is told when a VM crosses what is dedicated. Nothing of it is refused. */
 export type CrossingAlert = "E1" | "E2" | "E3" | "I1" | "I2" | "I3";
 
+/** Each as a person reads it before the VM goes. */
+export const crossingSays: Readonly<Record<CrossingAlert, string>> = {
+  E1: "it leaves a host that is dedicated for one that is everybody's",
+  E2: "it goes to a host that is dedicated",
+  E3: "it goes from one owner's host to another owner's",
+  I1: "it asks to be alone with its account's strict machines, and others are there",
+  I2: "it would rather be among its account's machines that ask for the same, and others are there",
+  I3: "machines that ask to be among themselves are where it leaves or where it goes",
+};
+
 export interface Crossing {
   readonly account: string;
   readonly mode: ImplicitMode | null;

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { HostCounters } from "../../model/contract/operator/numbers/counters.ts";
+import { countersOf, createHostCounters } from "./counters.ts";
+
+const [h1, h2] = [peerName("host.h1"), peerName("host.h2")];
+const element = (type: string) => ({ "x.type": type, $state: { phase: "ready" } });
+const document = {
+  shop: { "x.type": "Cell", web: element("VM"), nic: element("VirtualInterface"), rule: element("NetworkRule") },
+};
+const none: HostCounters = { rules: [], interfaces: [], machines: [] };
+const half = { packets: 2, bytes: 20 };
+const nic = { cell: "shop", path: "shop/nic", sent: half, received: half, drops: { "no-rule": 1 } };
+const rule = { cell: "shop", path: "shop/rule", packets: 3, bytes: 30 };
+const ask = { cell: "shop", document, isOperator: false, time: "now" };
+
+test("what hosts count of a cell is summed, and of nothing but what whoever asks may read there", () => {
+  const said = new Map([
+    [h1, { ...none, rules: [rule, { ...rule, path: "shop/hidden" }, { ...rule, cell: "bank" }], interfaces: [nic] }],
+    [
+      h2,
+      {
+        rules: [rule],
+        interfaces: [{ ...nic, drops: { spoofed: 4, "no-rule": 1 } }],
+        machines: [{ cell: "shop", path: "shop/web", diskBytes: 5 }],
+      },
+    ],
+  ]);
+  assert.deepEqual(countersOf(said, ask), {
+    time: "now",
+    rules: [{ path: "shop/rule", packets: 6, bytes: 60 }],
+    interfaces: [
+      {
+        path: "shop/nic",
+        sent: { packets: 4, bytes: 40 },
+        received: { packets: 4, bytes: 40 },
+        drops: { "no-rule": 2, spoofed: 4 },
+      },
+    ],
+    machines: [{ path: "shop/web", diskBytes: 5 }],
+    missing: 0,
+  });
+});
+
+test("a host that does not say is counted, and named to the operator alone", () => {
+  const said = new Map([
+    [h1, null],
+    [h2, { ...none, rules: [rule] }],
+  ]);
+  const { missing, silent, rules } = countersOf(said, ask);
+  assert.deepEqual([missing, silent, rules.length], [1, undefined, 1]);
+  assert.deepEqual(countersOf(said, { ...ask, isOperator: true }).silent, ["h1"]);
+});
+
+test("however many ask, a host is asked once in a while, and one that is gone is asked no more", async () => {
+  let [nowMs, hosts] = [0, [h1, h2]];
+  const asked: string[] = [];
+  const said = createHostCounters({
+    list: async () => hosts,
+    nowMs: () => nowMs,
+    ask: async (host) => {
+      asked.push(host);
+      if (host === h2) throw new Error("it does not answer");
+      return none;
+    },
+  });
+  const all = await Promise.all(Array.from({ length: 20 }, () => said()));
+  assert.deepEqual(asked, [h1, h2]);
+  for (const each of all)
+    assert.deepEqual(
+      [...each],
+      [
+        [h1, none],
+        [h2, null],
+      ],
+    );
+  nowMs = 2_000;
+  hosts = [h1];
+  assert.deepEqual([...(await said())], [[h1, none]]);
+  assert.deepEqual(asked.splice(0), [h1, h2, h1]);
+});
