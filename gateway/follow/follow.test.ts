@@ -177,7 +177,7 @@ test("a topic that is unknown, not there or not allowed is refused with what wou
   assert.match((await refusalOf(await ask("")))[1], /what to follow is not said: \?topic=status/);
   const long = await refusalOf(await ask(`topic=${"x".repeat(10_000)}`));
   assert.deepEqual(
-    [long[0], long[1].length < 200, /a topic is status, ha, cells, or cell:NAME/.test(long[1])],
+    [long[0], long[1].length < 200, /a topic is status, ha, cells, cell:NAME, or counters:NAME/.test(long[1])],
     [400, true, true],
   );
   for (const topic of ["Status", "cell:", "cell:a/b", "cell:../x", "cells,status"])

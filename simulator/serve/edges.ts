@@ -169,16 +169,20 @@ function hostHandler(
   name: PeerName,
   request: (request: Json) => Promise<Json>,
 ): PeerHandler {
-  const { status } = createHostObservation({
+  const { status, counters } = createHostObservation({
     request,
     // A simulated machine uses no processor: what it has is shown, and no load.
     usages: async () => [],
     ownCpuSeconds: () => 0,
     nowSeconds: () => performance.now() / 1000,
-    network: { counters: async () => ({ interfaces: [], rules: [] }), announced: async () => null },
+    network: {
+      counters: async () => installation.truth.dataplane(hostOfPeer(name)).counts.read(),
+      announced: async () => null,
+    },
   });
   return async ({ method, url, body }, response) => {
     if (method === "GET" && url === "/status") sendJson(response, 200, await status());
+    else if (method === "GET" && url === "/counters") sendJson(response, 200, await counters());
     else if (method === "POST" && url === "/examine") {
       const text = await readBody(body, longestQuestion);
       const question = JSON.parse(text.ok ? text.value : "{}") as PacketQuestion;

@@ -2,7 +2,9 @@ import type { Socket } from "node:net";
 import type { HypervisorDriver, MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
 import type { ConsoleViewer, MachineConsole } from "../../host/drivers/hypervisor/guest/console.ts";
 import type { HostName, Uid } from "../../model/cell/identifiers.ts";
+import { sendPacket } from "../world/dataplane.ts";
 import type { Installation } from "../world/installation.ts";
+import type { MachineTruth } from "../world/truth.ts";
 
 /** What sessions reach at a simulated host: a console that answers each line, and the screens that whoever serves the simulation has. */
 export type Guests = Pick<HypervisorDriver, "onEnd" | "console" | "display" | "run">;
@@ -26,7 +28,8 @@ export function guestsAt(installation: Installation, host: HostName, screens: Sc
       if (machine === undefined) return null;
       const { incarnation, name } = machine;
       const key = `${vm} ${incarnation}`;
-      const console = consoles.get(key) ?? new EchoConsole(name, incarnation);
+      const send = (address: string, port: number): boolean => sent(installation, machine, address, port);
+      const console = consoles.get(key) ?? new EchoConsole(name, incarnation, send);
       consoles.set(key, console);
       return { incarnation, console };
     },
@@ -43,17 +46,31 @@ export function guestsAt(installation: Installation, host: HostName, screens: Sc
   };
 }
 
+/** One packet of a guest, through what is in force at both hosts; whether it arrives. */
+function sent({ kernel, truth }: Installation, from: MachineTruth, address: string, port: number): boolean {
+  for (const to of truth.machines)
+    for (const toInterface of to.interfaces) {
+      const [fromInterface] = from.interfaces;
+      if (toInterface.address !== address || fromInterface === undefined || to === from) continue;
+      if (sendPacket(kernel, truth, { from, to, fromInterface, toInterface, protocol: "tcp", port })) return true;
+    }
+  return false;
+}
+
 /** As much of what was said as a real one's host keeps. */
 const pastBytes = 16 * 1024;
 
-/** A guest at its serial port: what is typed is shown, and each line is answered. */
+/** A guest at its serial port: what is typed is shown, and each line is answered; `send ADDRESS PORT` sends a packet. */
 class EchoConsole implements MachineConsole {
   readonly #viewers = new Set<ConsoleViewer>();
   readonly #prompt: string;
   #past: Buffer;
   #line = "";
 
-  constructor(name: string, incarnation: number) {
+  readonly #send: (address: string, port: number) => boolean;
+
+  constructor(name: string, incarnation: number, send: (address: string, port: number) => boolean) {
+    this.#send = send;
     this.#prompt = `${name}:${incarnation}# `;
     this.#past = Buffer.from(`This is a simulated guest.\r\n${this.#prompt}`);
   }
@@ -78,11 +95,16 @@ class EchoConsole implements MachineConsole {
     this.#viewers.clear();
   }
 
+  #answer(line: string): string {
+    const [, address, port] = /^send ([\d.]+) (\d{1,5})$/.exec(line) ?? [];
+    if (address === undefined) return `read: ${line}`;
+    return this.#send(address, Number(port)) ? `it has arrived at ${address}` : `nothing has arrived at ${address}`;
+  }
   #typed(text: string): void {
     let said = "";
     for (const letter of text) {
       if (letter === "\r" || letter === "\n") {
-        said += `\r\nread: ${this.#line}\r\n${this.#prompt}`;
+        said += `\r\n${this.#answer(this.#line)}\r\n${this.#prompt}`;
         this.#line = "";
       } else {
         said += letter;

@@ -91,7 +91,7 @@ const unsaid: readonly RegExp[] = [/`h9`/g, /\\?"x\.placement\.host\\?": ?\\?"h1
 /** So that nothing was hidden by a refusal. */
 const must: readonly RouteName[] = [
   ...(["readElement", "readModel", "listElements", "listAllElements", "followCell", "follow", "explain"] as const),
-  ...(["readCell", "listCells", "readCellAudit", "putModel"] as const),
+  ...(["readCell", "listCells", "readCellAudit", "putModel", "readCounters"] as const),
 ];
 
 /** All ways in which a route is asked. What would change something is tried dry where that can be. */

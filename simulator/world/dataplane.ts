@@ -81,7 +81,7 @@ export class Dataplane {
       },
       examine: async () => [],
       announced: async () => null,
-      counters: async () => ({ interfaces: [], rules: [] }),
+      counters: async () => this.#now.counts.read(),
     };
   }
 
@@ -135,21 +135,17 @@ export interface Identified {
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
-export const admits = (
-  policy: CellPolicy | undefined,
-  from: Identified,
-  to: Identified,
-  protocol: string,
-  port: number,
-) =>
-  policy?.rules.some(
+export const admits = (...packet: Parameters<typeof admitting>): boolean => admitting(...packet) !== undefined;
+/** The rule by which it passes; undefined: none. */
+const admitting = (policy: CellPolicy | undefined, from: Identified, to: Identified, protocol: string, port: number) =>
+  policy?.rules.find(
     (rule) =>
       [from.identity, from.vmIdentity, from.subnetIdentity].includes(rule.from) &&
       [to.identity, to.vmIdentity, to.subnetIdentity].includes(rule.to) &&
       (rule.protocol === "any" || rule.protocol === protocol) &&
       rule.ports.from <= port &&
       port <= rule.ports.to,
-  ) === true;
+  );
 
 export const policyOf = (policies: ReadonlyMap<string, CellPolicy>, cellNumber: number): CellPolicy | undefined =>
   [...policies.values()].find((policy) => policy.cellNumber === cellNumber);
@@ -186,7 +182,13 @@ export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolea
   const isSame = place.cellNumber === source.cellNumber;
   const opened = policyOf(sender.policies, source.cellNumber);
   const seenThere = isSame ? place : byAddress(opened, place.address);
-  if (!admits(opened, source.desired, seenThere, protocol, port)) return false;
+  const openedBy = admitting(opened, source.desired, seenThere, protocol, port);
+  if (openedBy === undefined) {
+    sender.counts.dropped(source.desired.uid, "no-rule");
+    return false;
+  }
+  sender.counts.sent(source.desired.uid);
+  sender.counts.passed(source.cellNumber, openedBy.id);
   if (place.host !== from.host && !kernel.network.isOpen(from.host, place.host)) return false;
   const receiver = truth.dataplane(place.host);
   const target = receiver.endpoints.get(toInterface.address);
@@ -197,8 +199,14 @@ export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolea
   if (!isOfSame && place.host !== from.host && receiver.locations.get(source.desired.address)?.host !== from.host)
     return false;
   const seenHere = isOfSame ? source.desired : byAddress(policy, source.desired.address);
-  if (!admits(policy, seenHere, target.desired, protocol, port)) return false;
+  const takenBy = admitting(policy, seenHere, target.desired, protocol, port);
+  if (takenBy === undefined) {
+    receiver.counts.dropped(target.desired.uid, "no-rule");
+    return false;
+  }
   if (to.host !== place.host || target.vm !== to.vm || !truth.machines.has(to)) return false;
+  receiver.counts.received(target.desired.uid);
+  receiver.counts.passed(target.cellNumber, takenBy.id);
   truth.tell((watcher) => watcher.delivered?.({ ...packet, fromCell: source.cellNumber, toCell: target.cellNumber }));
   return true;
 };

@@ -1,4 +1,5 @@
 import type { ActualLocation, CellPolicy, DesiredDisk, DesiredInterface } from "../../core/documents/vocabulary.ts";
+import type { InterfaceCounters, RuleCounters } from "../../host/drivers/network/driver.ts";
 import type { HostName, Ipv4, ServerName, Uid } from "../../model/cell/identifiers.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 
@@ -83,6 +84,7 @@ export interface DataplaneTruth {
   /** A guest has reported. */
   reported: () => void;
   readonly mode: ModeTruth;
+  readonly counts: PacketCounts;
 }
 /** What a guest sends to another one. */
 export interface Packet {
@@ -167,8 +169,51 @@ export class Truth {
       lists: new Map(),
       reported: () => undefined,
       mode: { view: null, addresses: new Map<string, string>() },
+      counts: new PacketCounts(),
     };
     this.dataplanes.set(host, found);
     return found;
+  }
+}
+
+const packetBytes = 100;
+type Changing = { packets: number; bytes: number };
+const nothing = (): Changing => ({ packets: 0, bytes: 0 });
+function add(to: Changing): void {
+  to.packets += 1;
+  to.bytes += packetBytes;
+}
+
+/** What the dataplane of one host has counted, as Diverter's does: each rule where a packet leaves and where it arrives. */
+export class PacketCounts {
+  readonly #interfaces = new Map<Uid, { sent: Changing; received: Changing; drops: Record<string, number> }>();
+  readonly #rules = new Map<string, { readonly cellNumber: number; readonly rule: number } & Changing>();
+
+  #of(uid: Uid) {
+    const found = this.#interfaces.get(uid) ?? { sent: nothing(), received: nothing(), drops: {} };
+    this.#interfaces.set(uid, found);
+    return found;
+  }
+  sent(uid: Uid): void {
+    add(this.#of(uid).sent);
+  }
+  received(uid: Uid): void {
+    add(this.#of(uid).received);
+  }
+  dropped(uid: Uid, reason: string): void {
+    const { drops } = this.#of(uid);
+    drops[reason] = (drops[reason] ?? 0) + 1;
+  }
+  passed(cellNumber: number, rule: number): void {
+    const key = `${cellNumber} ${rule}`;
+    const found = this.#rules.get(key) ?? { cellNumber, rule, ...nothing() };
+    this.#rules.set(key, found);
+    add(found);
+  }
+  read(): { readonly interfaces: readonly InterfaceCounters[]; readonly rules: readonly RuleCounters[] } {
+    return {
+      interfaces: [...this.#interfaces].map(([uid, counted]) => ({ interface: uid, ...counted })),
+      rules: [...this.#rules.values()],
+    };
   }
 }
