@@ -43,7 +43,7 @@ function readers(more: Partial<Readers> = {}): Readers & { readonly asked: strin
     counters: async (cell) => {
       asked.push(`counters ${cell}`);
       const rules = [{ path: `${cell}/rule`, packets: 3, bytes: 30 }];
-      return { time: "", rules, interfaces: [], machines: [], missing: 1 };
+      return { rules, interfaces: [], machines: [], missing: 1 };
     },
     ha: async () => ({ protected: 2, storm: null, items: [] }),
     timeline: { follow: () => () => undefined },

@@ -3,6 +3,7 @@ import type { CellSummary, InstallationStatus } from "../../model/api.ts";
 import type { Rows, Topic } from "../../model/contract/follow/follow.ts";
 import { rowsOfCell, rowsOfCells, rowsOfCounters, rowsOfHa, rowsOfStatus } from "../../model/contract/follow/rows.ts";
 import type { HaReport } from "../../model/contract/operator/ha.ts";
+import type { Json } from "../../model/json/json.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import type { PeerResponse } from "../../runtime/http/https.ts";
 import type { ReadCounters } from "../numbers/numbers.ts";
@@ -75,7 +76,7 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
       everyMs: countersEveryMs,
     };
   return {
-    read: async (signal) => rowsOfCell(await modelOf(readers, cell, authorization, signal)),
+    read: async (signal) => rowsOfCell(await modelOrNone(readers, cell, authorization, signal)),
     watch: (changed, signal) => void watchCell(readers, cell, authorization, { changed, signal }),
     everyMs: cellEveryMs,
   };
@@ -91,20 +92,26 @@ async function haRows(readers: Readers): Promise<Rows> {
   }
 }
 
-/** With `$state`, as whoever shows this may read it. */
-export async function modelOf(
-  readers: Pick<Readers, "requireCell" | "ask">,
-  cell: string,
-  authorization: string,
-  signal: AbortSignal,
-) {
-  await readers.requireCell(cell, authorization);
-  const answer = await readers.ask(cell, "model?state=true", authorization, { signal, follows: false });
+type Asks = Pick<Readers, "requireCell" | "ask">;
+/** With `$state`, as whoever shows this may read it. Rejects with the refusal of who answers. */
+export async function modelOf(readers: Asks, ...of: Of): Promise<Json> {
+  await readers.requireCell(of[0], of[1]);
+  return answeredModel(readers, ...of);
+}
+async function modelOrNone(readers: Asks, ...of: Of): Promise<Json> {
+  await readers.requireCell(of[0], of[1]);
+  return answeredModel(readers, ...of).catch((error: unknown) => {
+    // Without a model a cell has no elements.
+    if (error instanceof RefusedError && error.statusCode === 404) return {};
+    throw error;
+  });
+}
+type Of = readonly [cell: string, authorization: string, signal: AbortSignal];
+async function answeredModel({ ask }: Asks, ...[cell, authorization, signal]: Of): Promise<Json> {
+  const answer = await ask(cell, "model?state=true", authorization, { signal, follows: false });
   const text = await answer.text();
   const read = parseJson(text);
   if (answer.status === 200 && read.ok) return read.value;
-  // Without a model a cell has no elements.
-  if (answer.status === 404) return {};
   const message = `the controller of ${cell} answered ${answer.status}`;
   throw refusalIn(answer.status, text, "controller-unreachable", message);
 }

@@ -47,7 +47,7 @@ export function createHostCounters(hosts: Hosts): () => Promise<Said> {
  * @param document its model with `$state`, as whoever asks may read it
  * @param isOperator he is told which hosts did not say
  */
-export function countersOf(said: Said, { cell, document, isOperator, time }: CounterQuestion): CellCounters {
+export function countersOf(said: Said, { cell, document, isOperator }: CounterQuestion): CellCounters {
   const shown = new Set(elementsOf(document, "").map(({ path }) => path));
   const rules = new Map<string, RuleCounted>();
   const interfaces = new Map<string, InterfaceCounted>();
@@ -73,7 +73,6 @@ export function countersOf(said: Said, { cell, document, isOperator, time }: Cou
   }
   const silent = [...said].flatMap(([peer, each]) => (each === null ? [peer.slice("host.".length)] : []));
   return {
-    time,
     rules: sorted(rules),
     interfaces: sorted(interfaces),
     machines: sorted(machines),
@@ -85,7 +84,6 @@ export interface CounterQuestion {
   readonly cell: string;
   readonly document: Json;
   readonly isOperator: boolean;
-  readonly time: string;
 }
 
 type Both = InterfaceCounted["sent"];

@@ -47,7 +47,7 @@ export function registerNumbers(app: FastifyInstance, options: NumbersOptions): 
     // Who may not read the model has no host asked.
     const document = await options.model(cell, authorization, signal);
     const isOperator = options.isOperator(authorization);
-    return countersOf(await said(), { cell, document, isOperator, time: new Date().toISOString() });
+    return countersOf(await said(), { cell, document, isOperator });
   };
   serveRoute(app, "readCounters", ({ parameters: { cell }, request }) =>
     read(cell, request.headers.authorization ?? "", AbortSignal.timeout(patienceMs)),

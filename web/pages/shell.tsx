@@ -47,7 +47,8 @@ function Inside({ who }: { who: SignedIn }) {
   const always = [...(isOperator ? ["status", "ha"] : []), "cells"];
   const chosen = place.page === "machines" ? place.cell : null;
   const { shown, left } = followedCells(place.page === "machines" ? cells : one, chosen, always.length);
-  useTopics([...always, ...shown.map((cell) => `cell:${cell}`)]);
+  const counted = place.page === "network" ? one : [];
+  useTopics([...always, ...shown.map((cell) => `cell:${cell}`), ...counted.map((cell) => `counters:${cell}`)]);
   useUse();
   const keysShown = useRef<HTMLDialogElement>(null);
   useKeys(keysShown, own);

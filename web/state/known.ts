@@ -3,6 +3,7 @@ import type { Rows } from "../../model/contract/follow/follow.ts";
 import type { Followed } from "../../model/contract/follow/reduce.ts";
 import { statusOfRows } from "../../model/contract/follow/rows.ts";
 import type { HaAlert, HaItem, HaReport } from "../../model/contract/operator/ha.ts";
+import type { InterfaceCounted, RuleCounted } from "../../model/contract/operator/numbers/counters.ts";
 
 /** What topics hold, by their types; null: it has not come yet. */
 export const rowsOf = (followed: Followed, topic: string): Rows | null => followed.topics.get(topic)?.rows ?? null;
@@ -41,6 +42,28 @@ export function haIn(followed: Followed): KnownHa | null {
   const of = (kind: string): never =>
     Object.entries(rows).flatMap(([key, row]) => (key.startsWith(`${kind}/`) ? [row] : [])) as never;
   return { ...(summary as unknown as Pick<HaReport, "protected" | "storm">), alerts: of("alert"), items: of("item") };
+}
+
+/** What a cell's rules, interfaces and machines count, by their paths. */
+export interface CountersKnown {
+  readonly rules: ReadonlyMap<string, RuleCounted>;
+  readonly interfaces: ReadonlyMap<string, InterfaceCounted>;
+  /** How many hosts do not say; which, for the operator. */
+  readonly missing: number;
+  readonly silent: readonly string[];
+}
+/** Null: it has not come yet. */
+export function countersIn(followed: Followed, cell: string): CountersKnown | null {
+  const rows = rowsOf(followed, `counters:${cell}`);
+  if (rows === null) return null;
+  const of = <T extends { readonly path: string }>(kind: string): ReadonlyMap<string, T> =>
+    new Map(
+      Object.entries(rows).flatMap(([key, row]) =>
+        key.startsWith(`${kind}/`) ? [[key.slice(kind.length + 1), row as unknown as T]] : [],
+      ),
+    );
+  const { missing = 0, silent = [] } = (rows.summary ?? {}) as unknown as Partial<Omit<CountersKnown, "rules">>;
+  return { rules: of("rule"), interfaces: of("interface"), missing, silent };
 }
 
 export interface Element {

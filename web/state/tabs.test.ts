@@ -149,6 +149,14 @@ test("a refusal without a reason is tried again, and one since nobody is in says
   out.refuse();
   await turn();
   assert.deepEqual(told, [{ kind: "signed-out" }]);
+  for (let times = 0; times < 5; times += 1) {
+    out.world.nowMs += silentMs;
+    say({ kind: "alive" });
+    out.tabs.sweep();
+  }
+  assert.equal(out.world.opened.length, 1, "whoever is out asks for nothing");
+  say({ kind: "follow", topics: ["cells"] });
+  assert.equal(out.world.opened.length, 2, "until somebody signs in");
 });
 
 test("what ended and comes again has not ended", () => {

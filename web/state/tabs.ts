@@ -140,7 +140,12 @@ export class Tabs {
     const why = await this.#with.whyRefused(topics).catch((): ReadonlyMap<string, string> => new Map());
     if (this.#open !== open) return;
     if (why === "signed-out") {
-      for (const { tell } of this.#tabs) tell({ kind: "signed-out" });
+      // Until a tab says anew what it shows, nothing is asked for: the answer would be the same.
+      for (const tab of this.#tabs) {
+        tab.topics = [];
+        tab.tell({ kind: "signed-out" });
+      }
+      this.#look();
       return;
     }
     const nowMs = this.#with.nowMs();

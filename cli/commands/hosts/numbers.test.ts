@@ -6,7 +6,6 @@ import { curve, showCounters, showHistory } from "./numbers.ts";
 test("what a cell's rules and interfaces count is a table, and hosts that do not say are named", async (t) => {
   const half = { packets: 4, bytes: 40 };
   const body = {
-    time: "2026-01-01T00:00:00Z",
     rules: [{ path: "shop/rule", packets: 6, bytes: 60 }],
     interfaces: [{ path: "shop/nic", sent: half, received: half, drops: { "no-rule": 2 } }],
     machines: [{ path: "shop/web", diskBytes: 5 }],

@@ -1,4 +1,4 @@
-import { dictionary, integer, list, optional, record, text, time } from "../../schema.ts";
+import { dictionary, integer, list, optional, record, text } from "../../schema.ts";
 
 /*
  * What the kernel and machines' own processes count, by the names of elements. It only grows, but where a machine has gone to another
@@ -33,7 +33,6 @@ export interface HostCounters {
 }
 /** `GET /cells/{cell}/counters`: the sums over all hosts. */
 export interface CellCounters {
-  readonly time: string;
   readonly rules: readonly RuleCounted[];
   readonly interfaces: readonly InterfaceCounted[];
   readonly machines: readonly MachineCounted[];
@@ -56,7 +55,6 @@ export const hostCounters = record<HostCounters>({
 });
 export const cellCounters = record<CellCounters>(
   {
-    time,
     rules: list(record<RuleCounted>(rule)),
     interfaces: list(record<InterfaceCounted>(ofInterface)),
     machines: list(record<MachineCounted>(machine)),
