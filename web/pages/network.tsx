@@ -11,9 +11,9 @@ import { nameOf, type PageProps } from "../parts/page-props.ts";
 import { go, useAsked, useKnown } from "../parts/use-known.ts";
 import { addElement } from "../state/cell/add-element.ts";
 import { draftOf, keepDraft } from "../state/cell/drafts.ts";
+import { type Edge, type Graph, graphOf } from "../state/cell/graph/graph.ts";
 import { type Ends, nextName, queryOf, ruleBetween } from "../state/cell/network.ts";
 import { commandOf } from "../state/command.ts";
-import { type Edge, type Graph, graphOf } from "../state/graph/graph.ts";
 import { type CountersKnown, cellsIn, countersIn, elementsIn, whyNoElements } from "../state/known.ts";
 
 /** Who may talk to whom? */

@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
-import { type Edge, folded, type Graph, type Node } from "../state/graph/graph.ts";
-import { type Layout, nothingPlaced, type Place, placed } from "../state/graph/layout.ts";
+import { type Edge, folded, type Graph, type Node } from "../state/cell/graph/graph.ts";
+import { type Layout, nothingPlaced, type Place, placed } from "../state/cell/graph/layout.ts";
 import type { CountersKnown } from "../state/known.ts";
 
 const [columnPx, rowPx, widthPx, heightPx, edgePx] = [220, 56, 180, 36, 16] as const;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { JsonObject } from "../../../model/json/json.ts";
+import type { JsonObject } from "../../../../model/json/json.ts";
 import { folded, foldedId, type Graph, graphOf, mostNodes, targetOf } from "./graph.ts";
 import { type Layout, nothingPlaced, placed } from "./layout.ts";
 

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../../model/json/json.ts";
 
 /** Who may talk to whom in a cell, by its model: machines and subnets are nodes, rules are edges. Pure. */
 export interface Node {
