@@ -1,9 +1,9 @@
-import { type KeyboardEvent, useMemo, useRef, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { type Edge, folded, type Graph, type Node } from "../state/cell/graph/graph.ts";
 import { type Layout, nothingPlaced, type Place, placed } from "../state/cell/graph/layout.ts";
 import type { CountersKnown } from "../state/known.ts";
 
-const [columnPx, rowPx, widthPx, heightPx, edgePx] = [220, 56, 180, 36, 16] as const;
+const [columnPx, rowPx, widthPx, heightPx, edgePx, labelPx] = [240, 64, 180, 36, 16, 130] as const;
 const middle = ({ column, row }: Place): readonly [number, number] => [
   edgePx + column * columnPx + widthPx / 2,
   edgePx + row * rowPx + heightPx / 2,
@@ -64,15 +64,6 @@ export function NetworkGraph({ graph, counters, picked, onPick, chosen, onChoose
   );
 }
 
-/** As a button would be pressed. */
-const onKey =
-  (act: () => void) =>
-  (event: KeyboardEvent): void => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    act();
-  };
-
 interface LineProps {
   readonly edge: Edge;
   readonly from: Place | undefined;
@@ -89,23 +80,21 @@ function Line({ edge, from, to, packets, isChosen, onChoose }: LineProps) {
   const [x, y] = [(x1 + x2) / 2 + bend, (y1 + y2) / 2];
   const counted = packets === null ? "" : `, ${packets} packets`;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a drawing has no buttons of its own
-    <g
-      className={isChosen ? "edge chosen" : "edge"}
-      role="button"
-      tabIndex={0}
-      aria-pressed={isChosen}
-      aria-label={`Rule ${edge.rule}: ${edge.says}, from ${edge.from} to ${edge.to}${counted}`}
-      onClick={onChoose}
-      onKeyDown={onKey(onChoose)}
-    >
-      <path className="reach" d={`M${x1} ${y1} Q${x + bend} ${y} ${x2} ${y2}`} />
-      <path className="drawn" d={`M${x1} ${y1} Q${x + bend} ${y} ${x2} ${y2}`} />
-      <text x={x} y={y - 4} textAnchor="middle">
-        {edge.isOneWay ? "→ " : "↔ "}
-        {packets === null ? edge.says : `${edge.says} · ${packets}`}
-      </text>
-    </g>
+    <>
+      <path className={isChosen ? "edge chosen" : "edge"} d={`M${x1} ${y1} Q${x + bend} ${y} ${x2} ${y2}`} />
+      <foreignObject x={x - labelPx / 2} y={y - 11} width={labelPx} height={22}>
+        <button
+          type="button"
+          className={isChosen ? "edge chosen" : "edge"}
+          aria-pressed={isChosen}
+          aria-label={`Rule ${edge.rule}: ${edge.says}, from ${edge.from} to ${edge.to}${counted}`}
+          onClick={onChoose}
+        >
+          {edge.isOneWay ? "→ " : "↔ "}
+          {packets === null ? edge.says : `${packets} · ${edge.says}`}
+        </button>
+      </foreignObject>
+    </>
   );
 }
 
@@ -128,28 +117,25 @@ function Box({ node, place, isPicked, onPress }: BoxProps) {
           .slice(kind === "outside" ? 0 : 1)
           .join("/");
   const text = name.length > longest ? `…${name.slice(1 - longest)}` : name;
-  const drawn = (
-    <>
-      <rect x={x - widthPx / 2} y={y - heightPx / 2} width={widthPx} height={heightPx} rx={kind === "VM" ? 6 : 0} />
-      <text x={x} y={y + 5} textAnchor="middle">
-        <title>{id}</title>
-        {text}
-      </text>
-    </>
-  );
-  if (kind !== "VM" && kind !== "folded") return <g className={`node node-${kind}`}>{drawn}</g>;
+  const isButton = kind === "VM" || kind === "folded";
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a drawing has no buttons of its own
-    <g
-      className={`node node-${kind}${isPicked ? " chosen" : ""}`}
-      role="button"
-      tabIndex={0}
-      aria-pressed={kind === "VM" ? isPicked : undefined}
-      aria-label={kind === "VM" ? `Machine ${id}` : `Show ${machines} machines of ${id}`}
-      onClick={onPress}
-      onKeyDown={onKey(onPress)}
-    >
-      {drawn}
-    </g>
+    <foreignObject x={x - widthPx / 2} y={y - heightPx / 2} width={widthPx} height={heightPx}>
+      {isButton ? (
+        <button
+          type="button"
+          className={`node${isPicked ? " chosen" : ""}`}
+          title={id}
+          aria-pressed={kind === "VM" ? isPicked : undefined}
+          aria-label={kind === "VM" ? `Machine ${id}` : `Show ${machines} machines of ${id}`}
+          onClick={onPress}
+        >
+          {text}
+        </button>
+      ) : (
+        <span className="node" title={id}>
+          {text}
+        </span>
+      )}
+    </foreignObject>
   );
 }
