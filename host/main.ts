@@ -219,27 +219,14 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const asked = await otherNetworks(part, { network, address: configuration.address, views, log, request });
   const sessions = createHostSessions({ hypervisor, request, log });
   const usages = () => machineUsages(runDirectory);
-  const { metrics, status, counters } = createHostObservation({
-    network: asked,
-    request,
-    usages,
-    hypervisor,
-    ...ownProcess,
-  });
-  running.observer.measures(metrics);
+  const seen = createHostObservation({ network: asked, request, usages, hypervisor, ...ownProcess });
+  running.observer.measures(seen.metrics);
   if (configuration.presence !== undefined) {
     presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
     running.observer.measures(presence.measure);
     stopAtSignals(presence.close);
   }
-  const answer = createHostEdge({
-    hypervisor,
-    network: asked,
-    request,
-    status,
-    counters,
-    power: createPowerHand(directory),
-  });
+  const answer = createHostEdge({ ...seen, hypervisor, network: asked, request, power: createPowerHand(directory) });
   const edge = await servePeers(
     configuration,
     observed(running.observer, (asked, response) =>
