@@ -24,6 +24,7 @@ import type { ReportFault } from "./fault.ts";
 import { checkMode } from "./network/check-mode.ts";
 import { checkNetwork } from "./network/check-network.ts";
 import { checkRules } from "./network/check-rules.ts";
+import { checkSourcePorts } from "./network/check-source-ports.ts";
 import { opennessOf } from "./openness.ts";
 import { backupOf } from "./root-cell/check-backup.ts";
 import { haSettingsOf } from "./root-cell/check-ha.ts";
@@ -189,6 +190,7 @@ class Checker {
     if (supply.accepted) return;
     checkBounds(cell, this.#fault);
     checkNetwork(cell, this.#fault);
+    checkSourcePorts(cell, this.#fault);
     checkModes(cell, this.#fault);
     checkLimits(cell, readChild, faultOfCell);
     checkKept(cell, readChild, supply, faultOfCell);

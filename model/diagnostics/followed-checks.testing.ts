@@ -353,7 +353,15 @@ const routed = (range: string): string =>
 const outer = 'net extends Subnet { x.size 8; x.addressRange "external"; }';
 const toNet = (end: string, protocol: string): string =>
   `${vm} ${net} rule extends NetworkRule { x.address1 "<ref:../vm>"; x.address2 "${end}"; x.protocol "${protocol}"; }`;
+const fromPorts = (ranges: readonly string[]): string =>
+  `${vm} ${ranges.map((ports, at) => `r${at} extends NetworkRule { ${toVm} x.protocol "tcp"; x.port2 80; x.direction "1to2"; ${ports} }`).join(" ")}`;
+const nine = Array.from({ length: 9 }, (_, at) => `x.port1 "${1000 + 10 * at}-${1005 + 10 * at}";`);
 const ways: Readonly<Record<string, Followed>> = {
+  "Join some of their `x.port1`": within(
+    fromPorts(nine),
+    fromPorts(['x.port1 "1000-1015";', ...nine.slice(2)]),
+    fromPorts(["", ...nine.slice(1)]),
+  ),
   "Leave out `x.router`, or make the subnet an internal one": within(
     routed('x.addressRange "external";'),
     routed(""),

@@ -99,7 +99,7 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "cell/rule": cellPage(
     "a rule that can permit nothing",
-    "One end of a rule at least is in this cell: a subnet, VM, interface or the controller. ICMP has no ports. A packet to a broadcast address or to a multicast group reaches each machine to whom its sender may send the same packet, so no rule names such an address.",
+    "One end of a rule at least is in this cell: a subnet, VM, interface or the controller. ICMP has no ports. A packet to a broadcast address or to a multicast group reaches each machine to whom its sender may send the same packet, so no rule names such an address. A host holds eight ranges of source ports (`x.port1`, `1to2`) for one port between the same two ends.",
     `${vm}rule extends NetworkRule {\n  x.address1 "<ref:../vm>"; x.address2 "internet";\n  x.protocol "icmp"; x.port2 80;\n}`,
     `${vm}rule extends NetworkRule {\n  x.address1 "<ref:../vm>"; x.address2 "internet";\n  x.protocol "tcp"; x.port2 80;\n}`,
   ),
