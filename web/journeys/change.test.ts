@@ -137,6 +137,7 @@ for (const { colorScheme, width } of isWhole ? looks : [looks[randomInt(looks.le
       ["versions?cell=shop", "Versions"],
       ["network?cell=shop", "Network"],
       ["availability", "Availability"],
+      ["placement", "Placement"],
       ["dedication", "Dedication"],
       ["pools", "Pools"],
       ["people", "People"],

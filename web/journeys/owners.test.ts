@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
+import type { InstallationStatus } from "../../model/api.ts";
+import { groupOf } from "../../model/cell/tenants/dedication/dedication.ts";
+import { dedicationElement } from "../../model/cell/tenants/dedication/written.ts";
+import { eventually } from "../../runtime/installation.testing.ts";
 import { beginJourneys, type Journeys, likeGolden, type Person } from "./browser.testing.ts";
 
 let journeys: Journeys;
@@ -124,6 +128,68 @@ test("hosts are dedicated, what stands against it is said before, and what goes 
   await button(page, "Release south").click();
   await page.getByRole("dialog").getByRole("button", { name: "Release", exact: true }).click();
   await page.getByText("Nothing is dedicated: every host is everybody's.").waitFor();
+  await end();
+});
+
+test("a machine goes to another host, dragged there and by keys, and each alert is said before", async () => {
+  const { page, end } = await enter();
+  const { url, credential } = journeys.served;
+  const read = async (path: string): Promise<string> =>
+    (await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${credential}` } })).text();
+  const hostOf = (vm: string): Promise<string> =>
+    eventually(`${vm} runs`, async () => {
+      const state = await read(`/cells/den/model/den/${vm}?state=true`);
+      return /"phase":"ready"/.test(state) && (/"host":"(h\d)"/.exec(state)?.[1] ?? false);
+    });
+  const dev = { kind: "account", path: "ROOT/acme/dev" } as const;
+  const place = (host: string) =>
+    say("PUT", `/cells/root/model/root/dedications/${host}`, dedicationElement(host, dev));
+  const free = [1, 2, 3, 4].map((at) => `h${at}`);
+  await say("PUT", "/cells/den/model", { den: { "x.type": "Cell", a: { "x.type": "VM", "x.memory": 64 } } });
+  const first = await hostOf("a");
+  await place(first);
+  const [second = "", third = ""] = free.filter((each) => each !== first);
+  await page.keyboard.press("l");
+  const card = (host: string) => page.getByRole("region", { name: host, exact: true });
+  const machine = (vm: string) => page.getByRole("button", { name: new RegExp(`^den/${vm} `) });
+  await eventually("it leaves a dedicated host", async () => /E1/.test(await read("/placement/try?vm=den/a")));
+  await machine("a").dragTo(card(second));
+  const dialog = page.getByRole("dialog", { name: "Move den/a?" });
+  await dialog.getByText("Alert E1: it leaves a host that is dedicated for one that is everybody's.").waitFor();
+  await dialog.getByText(`den/a is stopped in order at ${first}, and starts at ${second} with its data.`).waitFor();
+  await dialog.getByRole("button", { name: "Leave it as it is" }).click();
+  assert.equal(await hostOf("a"), first, "nothing was done");
+  await machine("a").dragTo(card(second));
+  await dialog.getByRole("button", { name: "Move", exact: true }).click();
+  await page.getByText(`den/a runs at ${second}.`).waitFor();
+
+  // By keys: a machine that asked for what was dedicated, and is not any more.
+  await say("PUT", "/cells/den/model/den/b", {
+    "x.type": "VM",
+    "x.memory": 64,
+    "x.placement.groups": groupOf(dev),
+  });
+  assert.equal(await hostOf("b"), first);
+  // Others leave the host that is to be dedicated.
+  const { hosts } = JSON.parse(await read("/status")) as InstallationStatus;
+  for (const { cell, path } of hosts.find(({ host }) => host === third)?.machines ?? [])
+    await say("POST", `/cells/${cell}/moves`, { vm: path, to: second });
+  await place(third);
+  const headers = { authorization: `Bearer ${credential}` };
+  await fetch(`${url}/cells/root/model/root/dedications/${first}`, { method: "DELETE", headers });
+  await eventually("another host is dedicated", async () => /E2/.test(await read("/placement/try?vm=den/b")));
+  await machine("b").focus();
+  await page.keyboard.press("Enter");
+  await card(second)
+    .getByText(/It would run on where it is/)
+    .waitFor();
+  await card(third).getByText("Alert E2: it goes to a host that is dedicated.").waitFor();
+  await button(page, `Move den/b to ${third}`).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Move", exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText(`den/b runs at ${third}.`).waitFor();
+  await fetch(`${url}/cells/root/model/root/dedications/${third}`, { method: "DELETE", headers });
   await end();
 });
 

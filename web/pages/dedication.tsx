@@ -9,7 +9,7 @@ import { Command, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
 import { useAsked, useAsker, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
-import { foreseen, guestsOf, linesOf, type PlaceLine } from "../state/hardware.ts";
+import { foreseen, guestsOf, linesOf, type PlaceLine } from "../state/hosts/hardware.ts";
 import { statusIn } from "../state/known.ts";
 
 /** Which hardware is whose, and what if that changes? */

@@ -19,6 +19,7 @@ const shown: Readonly<Record<Exclude<PageName, "overview">, ReturnType<typeof la
   machines: lazily(async () => (await import("./machines.tsx")).Machines),
   network: lazily(async () => (await import("./network.tsx")).Network),
   people: lazily(async () => (await import("./people.tsx")).People),
+  placement: lazily(async () => (await import("./placement.tsx")).Placement),
   pools: lazily(async () => (await import("./pools.tsx")).Pools),
   specification: lazily(async () => (await import("./specification.tsx")).Specification),
   versions: lazily(async () => (await import("./versions.tsx")).Versions),

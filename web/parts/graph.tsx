@@ -3,7 +3,7 @@ import { type Edge, folded, type Graph, type Node } from "../state/cell/graph/gr
 import { type Layout, nothingPlaced, type Place, placed } from "../state/cell/graph/layout.ts";
 import type { CountersKnown } from "../state/known.ts";
 
-const [columnPx, rowPx, widthPx, heightPx, edgePx, labelPx] = [240, 64, 180, 36, 16, 130] as const;
+const [columnPx, rowPx, widthPx, heightPx, edgePx, labelPx] = [330, 64, 180, 36, 16, 130] as const;
 const middle = ({ column, row }: Place): readonly [number, number] => [
   edgePx + column * columnPx + widthPx / 2,
   edgePx + row * rowPx + heightPx / 2,
@@ -76,7 +76,7 @@ function Line({ edge, from, to, packets, isChosen, onChoose }: LineProps) {
   if (from === undefined || to === undefined) return null;
   const [[x1, y1], [x2, y2]] = [middle(from), middle(to)];
   // Between machines one above the other it goes round the side.
-  const bend = from.column === to.column ? widthPx / 2 + 24 : 0;
+  const bend = from.column === to.column ? (widthPx + labelPx) / 2 : 0;
   const [x, y] = [(x1 + x2) / 2 + bend, (y1 + y2) / 2];
   const counted = packets === null ? "" : `, ${packets} packets`;
   return (

@@ -7,6 +7,7 @@ export const pages = [
   "versions",
   "network",
   "availability",
+  "placement",
   "dedication",
   "pools",
   "people",
@@ -29,6 +30,7 @@ export const titles: Readonly<Record<PageName, string>> = {
   versions: "Versions",
   network: "Network",
   availability: "Availability",
+  placement: "Placement",
   dedication: "Dedication",
   pools: "Pools",
   people: "People",
@@ -42,14 +44,15 @@ export const pageKeys: Readonly<Record<PageName, string>> = {
   versions: "v",
   network: "n",
   availability: "a",
+  placement: "l",
   dedication: "d",
   pools: "p",
   people: "u",
 };
 /** Those that are for who looks: the operator alone has hosts and high availability, and a cell's credential that cell alone. */
 export function pagesFor(kind: "operator" | "user" | "cell"): readonly PageName[] {
-  const left: readonly PageName[] =
-    kind === "operator" ? [] : kind === "user" ? ["availability"] : ["availability", "dedication", "pools", "people"];
+  const operators: readonly PageName[] = ["availability", "placement"];
+  const left = kind === "operator" ? [] : kind === "user" ? operators : [...operators, "dedication", "pools", "people"];
   return pages.filter((page) => !left.includes(page));
 }
 

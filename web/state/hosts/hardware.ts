@@ -1,4 +1,4 @@
-import type { InstallationStatus } from "../../model/api.ts";
+import type { InstallationStatus } from "../../../model/api.ts";
 import {
   type DedicationRefused,
   dedicate,
@@ -6,8 +6,8 @@ import {
   type Level,
   type Owner,
   upFrom,
-} from "../../model/cell/tenants/dedication/dedication.ts";
-import type { Written } from "../../model/cell/tenants/dedication/written.ts";
+} from "../../../model/cell/tenants/dedication/dedication.ts";
+import type { Written } from "../../../model/cell/tenants/dedication/written.ts";
 
 /** One line for each place: a cluster stands below its pod, a host below its cluster. */
 export interface PlaceLine {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { InstallationStatus } from "../../model/api.ts";
-import { writtenIn } from "../../model/cell/tenants/dedication/written.ts";
+import type { InstallationStatus } from "../../../model/api.ts";
+import { writtenIn } from "../../../model/cell/tenants/dedication/written.ts";
 import { foreseen, guestsOf, linesOf } from "./hardware.ts";
 
 const cluster = { "x.type": "Cluster" };
