@@ -13,6 +13,7 @@ import {
   type SessionVerb,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
+import { SendWindow } from "../../model/contract/client/send-window.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { type Client, Refused, refusalOf } from "../connection/client.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
@@ -116,14 +117,13 @@ class OpenSession implements Session {
   readonly ended: Promise<Ending>;
   readonly #socket: WebSocket;
   readonly #listener: SessionListener;
-  readonly #windowBytes: number;
+  readonly #window: SendWindow;
   #ending: Ending = { kind: "broken" };
-  #untaken = 0;
   #room: (() => void)[] = [];
 
   constructor(socket: WebSocket, grant: SessionGrant, listener: SessionListener, windowBytes: number) {
     this.#socket = socket;
-    this.#windowBytes = windowBytes;
+    this.#window = new SendWindow(windowBytes, chunkBytes);
     this.grant = grant;
     this.#listener = listener;
     socket.on("message", (data, isBinary) => this.#received(data, isBinary));
@@ -139,14 +139,20 @@ class OpenSession implements Session {
   async write(bytes: Buffer): Promise<boolean> {
     for (let start = 0; start < bytes.length; start += chunkBytes) {
       const chunk = bytes.subarray(start, start + chunkBytes);
-      while (this.#untaken + chunk.length > this.#windowBytes && this.#open()) {
-        await new Promise<void>((resolve) => this.#room.push(resolve));
-      }
+      let ready = this.#open() ? this.#window.add(chunk) : [];
+      for (; ready === null && this.#open(); ready = this.#window.add(chunk)) await this.#hasRoom();
       if (!this.#open()) return false;
-      this.#untaken += chunk.length;
-      this.#socket.send(chunk, { binary: true });
+      this.#sendAll(ready ?? []);
     }
+    // What is said after it does not overtake it.
+    while (!this.#window.isEmpty && this.#open()) await this.#hasRoom();
     return this.#open();
+  }
+  #hasRoom(): Promise<void> {
+    return new Promise((resolve) => this.#room.push(resolve));
+  }
+  #sendAll(pieces: readonly Uint8Array[]): void {
+    for (const piece of pieces) if (this.#open()) this.#socket.send(piece, { binary: true });
   }
 
   send(message: ClientMessage): void {
@@ -182,7 +188,7 @@ class OpenSession implements Session {
     }
     const message = plain(JSON.parse(bytes.toString("utf8")) as SessionMessage, this.grant);
     if (message.kind === "taken") {
-      this.#untaken -= message.bytes;
+      this.#sendAll(this.#window.taken(message.bytes));
       this.#giveRoom();
     } else if (message.kind === "exited" || message.kind === "ended") {
       if (this.#ending.kind !== "left") this.#ending = message;

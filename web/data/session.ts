@@ -6,8 +6,8 @@ import {
   type SessionVerb,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
+import { SendWindow } from "../../model/contract/client/send-window.ts";
 import type { Ended } from "../state/screens/again.ts";
-import { SendWindow } from "../state/screens/window.ts";
 import { ask, Refused } from "./api.ts";
 
 /** A session into a VM (`model/cell/session-messages.ts`), from a browser. */

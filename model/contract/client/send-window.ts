@@ -1,5 +1,5 @@
 /**
- * What somebody types or pastes on its way to a VM: only so much is under way, and the rest waits here for as long as there is room.
+ * A client's input on its way to a VM (`inputWindowBytes`): only so much is under way, and the rest waits here for as long as there is room.
  */
 export class SendWindow {
   readonly #most: number;
@@ -20,6 +20,10 @@ export class SendWindow {
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
     return this.#ready();
+  }
+  /** Nothing waits here. */
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0;
   }
   /** So many have arrived. */
   taken(bytes: number): readonly Uint8Array[] {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { SendWindow } from "./window.ts";
+import { SendWindow } from "./send-window.ts";
 
 test("what is typed arrives whole and in its order, and no more of it is under way than may be", () => {
   const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 60_000 }), { maxLength: 12 });
@@ -42,4 +42,7 @@ test("what has no room is refused whole", () => {
     window.taken(10).map((piece) => piece.length),
     [10],
   );
+  assert.equal(window.isEmpty, false);
+  for (let left = 90; left > 0; left -= 10) window.taken(10);
+  assert.equal(window.isEmpty, true, "all of it is under way");
 });
