@@ -123,3 +123,24 @@ test("a malformed word, or one about another host than its key, is refused, and 
   ask(world, null);
   assert.deepEqual(due(world), []);
 });
+
+test("a word of an earlier version, and one with more in it, is taken; one that cannot be read cuts and reads nothing", () => {
+  const made = (value: JsonObject): World => {
+    const world = new World(5);
+    register(world);
+    world.boots("h1");
+    world.give({ kind: "reachable", peer: peerName("host.h2"), reachable: true });
+    world.lose("h1");
+    ask(world, value);
+    return world;
+  };
+  assert.deepEqual(due(made({ host: "h1", boot: 7 })), ["read h1"], "the first version of it asked for no cut");
+  assert.deepEqual(due(made({ host: "h1", boot: 7, cut: true, urgent: true })), ["off h1"]);
+  const later = made({ host: "h1", boots: [7], cut: true });
+  assert.deepEqual(later.events, ["document/refused"]);
+  assert.deepEqual(due(later), []);
+  // What was asked before it stands.
+  ask(later, { host: "h1", boot: 7 });
+  ask(later, { host: "h1", boots: [7], cut: true });
+  assert.deepEqual(due(later), ["read h1"]);
+});

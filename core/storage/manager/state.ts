@@ -136,6 +136,8 @@ export interface ManagerState {
   readonly fences: Map<Uid, Map<PeerName, WantedFence>>;
   /** By cell, whom its controller has said looks after it; of others it is the first HA Manager. */
   readonly guards: Map<CellName, DesiredGuard>;
+  /** Cells of which that is not known: what their controllers have said cannot be read. */
+  readonly unreadGuards: Set<CellName>;
   /** What others than the owner of a UID desire under it, by key and client (`recovery/owner.ts`). */
   readonly rivals: Map<string, Map<PeerName, Json>>;
   /** Keys of which the owner may be another by now. */
@@ -188,6 +190,7 @@ export function restoreManager(
     owners: new Map(),
     fences: new Map(),
     guards: new Map(),
+    unreadGuards: new Set(),
     rivals: new Map(),
     unsettled: new Set(),
     volumes: new Map(),

@@ -176,3 +176,30 @@ test("an HA Manager that a cell comes back to fences by what it wants since, and
   made.settle();
   assert.deepEqual([holders(made), said()?.complete, said()?.boundAt], [[undefined, undefined], true, 9]);
 });
+
+test("a guard of an earlier version, and one with more in it, is read; of one that cannot be read nobody fences until it is", () => {
+  const made = world();
+  const second = peerName("ha-manager.2");
+  const saidTo = (who: string) => made.published.get(`${who}/fence/a-1`) as unknown as ActualFence | undefined;
+  const guard = (value: object | null) => made.want("guard", value, shop);
+  // The first version of it knew no `boundAt`, and neither did the fence.
+  guard({ cell: "shop", haManager: "ha-manager.2", since: "a later version" });
+  made.want("fence/a-1", fence(1), second);
+  made.settle();
+  assert.equal(saidTo("ha-manager.2")?.complete, true);
+  guard({ cell: "shop", managers: ["ha-manager.2", "ha-manager.3"] });
+  made.settle();
+  assert.equal(saidTo("ha-manager.2")?.complete, true, "whom it had it has");
+  // After a start nothing is left of that.
+  made.restart();
+  made.settle();
+  made.want("fence/a-1", fence(1), ha);
+  made.settle();
+  for (const who of ["ha-manager", "ha-manager.2"]) {
+    assert.equal(saidTo(who)?.complete, false, who);
+    assert.match(saidTo(who)?.reason ?? "", /who looks after shop cannot be read: .* upgrade the Storage Manager/);
+  }
+  guard(null);
+  made.settle();
+  assert.equal(saidTo("ha-manager")?.complete, true, "it has been taken back: the first one has it");
+});

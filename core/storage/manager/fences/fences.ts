@@ -23,7 +23,7 @@ import { type ManagerState, mark, nameOf, serverOf, serverTrouble } from "../sta
 
 /** Is this incarnation of a VM, or an earlier one, fenced? `client`: whose desire it is, null where only the holder is known. */
 export function isFenced(
-  state: Pick<ManagerState, "fences" | "guards">,
+  state: Pick<ManagerState, "fences" | Guards>,
   client: PeerName | null,
   { vm, incarnation }: Pick<LeaseHolder, "vm" | "incarnation">,
 ): boolean {
@@ -37,10 +37,18 @@ export function isFenced(
 }
 
 /** One that came back to a cell may still want what it wanted before another one had it. */
-const isByGuard = ({ guards }: Pick<ManagerState, "guards">, { client, document }: WantedFence): boolean =>
-  client === guardOf(guards, document.cell) && guards.get(document.cell)?.boundAt === document.boundAt;
-const guardOf = (guards: ManagerState["guards"], cell: CellName): PeerName =>
-  guards.get(cell)?.haManager ?? firstHaManager;
+const isByGuard = (state: Pick<ManagerState, Guards>, { client, document }: WantedFence): boolean =>
+  client === guardOf(state, document.cell) && state.guards.get(document.cell)?.boundAt === document.boundAt;
+/** Null: nobody knows. */
+const guardOf = ({ guards, unreadGuards }: Pick<ManagerState, Guards>, cell: CellName): PeerName | null =>
+  guards.get(cell)?.haManager ?? (unreadGuards.has(cell) ? null : firstHaManager);
+type Guards = "guards" | "unreadGuards";
+const whoGuards = (state: ManagerState, cell: CellName): string => {
+  const guard = guardOf(state, cell);
+  return guard === null
+    ? `who looks after ${cell} cannot be read: its controller is of a later version and says it in another way; upgrade the Storage Manager`
+    : `${cell} is looked after by ${guard}`;
+};
 const firstHaManager = servicePeer("ha-manager");
 
 export function takeFence(state: ManagerState, client: PeerName, vm: Uid, value: Json): void {
@@ -73,7 +81,7 @@ function tell(state: ManagerState, fence: WantedFence): void {
   const { vm, incarnation, cell } = fence.document;
   if (isByGuard(state, fence)) log(state.outbox, "ha/fencing", { vm, incarnation });
   else {
-    const why = `the HA Manager of ${cell} is ${guardOf(state.guards, cell)}`;
+    const why = whoGuards(state, cell);
     log(state.outbox, "document/refused", { from: fence.client, key: fenceKey(vm), why });
   }
 }
@@ -86,8 +94,11 @@ export function takeGuard(state: ManagerState, client: PeerName, value: Json): v
   if (value !== null && (document === null || document.cell !== own || kindOf(document.haManager) !== "ha-manager")) {
     const why = "it is malformed, about another cell than its controller's, or names no HA Manager";
     log(state.outbox, "document/refused", { from: client, key: guardKey, why });
+    // Whom it had before it still has; where that is not known, not even the first may end what may be another's.
+    if (!state.guards.has(own)) state.unreadGuards.add(own);
     return;
   }
+  state.unreadGuards.delete(own);
   if (document === null) state.guards.delete(own);
   else state.guards.set(document.cell, document);
   if (!state.started) return;
@@ -129,8 +140,7 @@ function judge(state: ManagerState, fence: WantedFence): ActualFence {
   const { vm, incarnation, cell, boundAt } = fence.document;
   const about = { incarnation, ...(boundAt === undefined ? {} : { boundAt }) };
   if (!isByGuard(state, fence)) {
-    const reason = `${cell} is looked after by ${guardOf(state.guards, cell)}`;
-    return { ...about, complete: false, volumes: [], reason };
+    return { ...about, complete: false, volumes: [], reason: whoGuards(state, cell) };
   }
   fence.concerned ??= findConcerned(state, vm);
   const { concerned } = fence;
