@@ -227,9 +227,7 @@ const putBackServer = async (scene: Scene): Promise<void> => {
   await apply(t, machineOf("off"), "--allow-destroy", "lab/early");
   await apply(t, machineOf("on"));
   await lab.untilReady(t, vm, incarnation + 1);
-  await lab.untilInGuest(t, vm, "tail -n 1 /root/log", /^\d+\n$/);
-  await lab.startWriting(t, vm);
-  await lab.assertWritten(t, vm, least);
+  await lab.writesOn(t, vm, least);
   assertNoneIsGone(t, files);
 };
 
@@ -245,9 +243,7 @@ const bringBackVolume = async ({ t }: Scene): Promise<void> => {
   const found = bin.find(({ path }) => path === disk);
   assert.match(await lab.cells(t, "bin", "restore", `${found?.server}/${found?.file}`), /begins with/);
   await apply(t, machineOf("on"));
-  await lab.untilInGuest(t, vm, "tail -n 1 /root/log", /^\d+\n$/);
-  await lab.startWriting(t, vm);
-  await lab.assertWritten(t, vm, least);
+  await lab.writesOn(t, vm, least);
   assertNoneIsGone(t, files);
 };
 
