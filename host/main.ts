@@ -36,7 +36,7 @@ import { installationNetworks, wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { networkNews } from "./network/routers.ts";
 import { createPowerHand } from "./power/power-hand.ts";
-import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
+import { type HostPresence, passedOn, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
 import { createHostManager } from "./service/manager.ts";
 import { type AskedNetwork, bothNetworks, createHostObservation } from "./service/observation.ts";
@@ -195,7 +195,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     wake,
     ...(watchdog === null ? {} : { onWatchdog: watchdog.tell }),
     ...starts,
-    onDeath: (dead, of) => presence?.declared(dead, of),
+    ...passedOn(() => presence),
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
     ...(configuration.followPeers === true ? { hasAuthority: true as const } : {}),
   });

@@ -204,7 +204,7 @@ export const permissions = {
     desires: {},
     sees: {
       presence: ["vote/<name>", "dead/<name>"],
-      host: ["dead/<name>", "call"],
+      host: ["dead/<name>", "missed/<name>", "call"],
       controller: ["dead/<name>"],
       agent: ["dead/<name>"],
       placer: ["dead/<name>"],

@@ -30,6 +30,11 @@ export type ActualPresenceVote = ActualPresence;
  * itself. Taken back when it is refuted, or declared.
  */
 export type ActualPresenceSuspicion = ActualPresence;
+/**
+ * A member of the Presence group does not hear a host, which is not over as far as it knows, and too few hosts report it for that to be
+ * decided: they are to look for it, in this life. Taken back when it is heard, reported by enough, or over.
+ */
+export type ActualPresenceMissed = ActualPresence;
 /** A majority of the Presence group declared it: this generation of the host is over for good. */
 export interface ActualPresenceDeath extends ActualPresence {
   /** Milliseconds since 1970, for people. */
@@ -53,6 +58,7 @@ export const presenceKey = {
   vote: (host: string): string => `vote/${host}`,
   death: (host: string): string => `dead/${host}`,
   suspected: (host: string): string => `suspected/${host}`,
+  missed: (host: string): string => `missed/${host}`,
   call: "call",
   answer: (member: string): string => `${member}/call`,
 } as const;

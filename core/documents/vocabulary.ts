@@ -57,7 +57,7 @@ import type { Granted, GrownDisk, Holding, Kept, MadeOf, OriginLacks, VolumeSize
  * | cell/<uid>              | controller → cell-manager          | cell-manager → that controller    |
  * | life                    | cell-manager → its controller      | that controller → cell-manager    |
  * | presence/…, vote/<host> |                                    | host, presence.<n> → presence.<n> |
- * | dead/<host>             |                                    | presence.<n> → whoever asks; suspected/<host> → ha-manager |
+ * | dead/<host>             |                                    | presence.<n> → whoever asks; suspected/<host> → ha-manager; missed/<host> → host |
  * | enrolment/<id>          | controller → authority             | authority → that controller; pin/<name> → hosts, root controller |
  * | limits/<name>           | tenancy → root controller          | root controller → tenancy         |
  * | look/<ticket's hash>, owner/<uid>, declared/<uid> | controller → tenancy | tenancy → that controller, but of an owner |

@@ -94,6 +94,8 @@ test("a death heard by broadcast goes to state distribution, one of a member to 
   assert.deepEqual(dead, [`${peerName("host.h2")} 4`]);
   part.declared(hostName("h3"), 5);
   assert.deepEqual(inputs, [{ kind: "declared", host: "h3", generation: 5 }]);
+  part.missed({ host: hostName("h3"), generation: 6, incarnation: 1 });
+  assert.deepEqual(inputs.at(-1), { kind: "missed", host: "h3", generation: 6, incarnation: 1 });
 });
 
 test("a host that gets no answers any more says so of itself, when it begins and when it ends", async () => {

@@ -1,4 +1,5 @@
 import type { Death } from "../../core/documents/declaration.ts";
+import type { ActualPresenceMissed } from "../../core/documents/presence.ts";
 import { type HostPublication, ownLife, reportOf } from "../../core/presence/group/host-publications.ts";
 import type { SwimInput, SwimOutput, SwimState, VerdictChange } from "../../core/presence/swim/types.ts";
 import { viewFromJson, viewToJson } from "../../core/presence/view.ts";
@@ -40,6 +41,8 @@ export interface PresencePart<Participant> {
   found(hosts: readonly HostName[], members: readonly PeerName[]): void;
   /** A member of the Presence group says so. */
   declared(host: HostName, generation: number): void;
+  /** A member of the Presence group does not hear that host, and says which life to look for. */
+  missed(said: ActualPresenceMissed): void;
   /** A full view of another host. False: it is none. */
   view(from: HostName, view: Json): boolean;
 }
@@ -111,6 +114,7 @@ export const createPresencePart = async <Participant extends PartParticipant>(
       tell({ kind: "presence-hosts", hosts });
     },
     declared: (host, of) => participant.input({ kind: "declared", host, generation: of }),
+    missed: ({ host, generation, incarnation }) => participant.input({ kind: "missed", host, generation, incarnation }),
     view: (from, json) => {
       const view = viewFromJson(json);
       if (view !== null) participant.input({ kind: "sync", from, ...view });

@@ -1,6 +1,7 @@
 import { agreedOn, type Declared } from "../../core/documents/declaration.ts";
 import { isBoot, isGeneration } from "../../core/documents/life-numbers.ts";
-import { presenceKey } from "../../core/documents/presence.ts";
+import { type ActualPresenceMissed, presenceKey } from "../../core/documents/presence.ts";
+import { presence } from "../../core/documents/readers/presence.ts";
 import type { Effect } from "../../core/env.ts";
 import { isObject } from "../../core/outbox.ts";
 import { answerTo, type HostPublication } from "../../core/presence/group/host-publications.ts";
@@ -109,7 +110,7 @@ export const handlePresence = (state: PresenceState, request: PresenceRequest, e
       return null;
     case "presence-follow": {
       const wanted = new Set(request.members);
-      for (const prefix of [presenceKey.call, presenceKey.death("")]) {
+      for (const prefix of [presenceKey.call, presenceKey.missed(""), presenceKey.death("")]) {
         for (const to of wanted) if (!state.members.has(to)) effects.push({ kind: "subscribe", to, prefix });
         for (const to of state.members) if (!wanted.has(to)) effects.push({ kind: "unsubscribe", to, prefix });
       }
@@ -118,6 +119,36 @@ export const handlePresence = (state: PresenceState, request: PresenceRequest, e
       return null;
     }
   }
+};
+
+interface Said {
+  readonly from: PeerName;
+  readonly key: string;
+  readonly value: Json;
+}
+/** Whatever a member of the group says but deaths. */
+export const hearMember = (
+  state: PresenceState,
+  own: string,
+  said: Said,
+  onMissed: ((missed: ActualPresenceMissed) => void) | undefined,
+  effects: Effect[],
+): void => {
+  hearMissed(state, own, said, onMissed);
+  answerCall(state, said.from, said.key, said.value, effects);
+};
+
+/** A member of the Presence group does not hear a host, other than this one, and says which life of it to look for. */
+export const hearMissed = (
+  { members }: PresenceState,
+  own: string,
+  { from, key, value }: Said,
+  onMissed: ((missed: ActualPresenceMissed) => void) | undefined,
+): void => {
+  if (!members.has(from) || !key.startsWith(presenceKey.missed("")) || value === null) return;
+  const host = key.slice(presenceKey.missed("").length);
+  const missed = host === own ? null : presence.of(value, host);
+  if (missed !== null) onMissed?.(missed);
 };
 
 /** A member of the Presence group asks who hears it: the answer is published, for it alone. */

@@ -15,8 +15,8 @@ import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, eventually } from "../../runtime/installation.testing.ts";
 import { runService } from "../../runtime/process/process.ts";
 import { createHostManager } from "../service/manager.ts";
-import { type HostPresence, startHostPresence } from "./presence.ts";
-import { answerCall, handlePresence, type PresenceState, restorePresence } from "./presence-state.ts";
+import { type HostPresence, passedOn, startHostPresence } from "./presence.ts";
+import { answerCall, handlePresence, hearMissed, type PresenceState, restorePresence } from "./presence-state.ts";
 
 /** Many times as fast as in an installation. */
 const config = {
@@ -49,7 +49,7 @@ const startHost = async (installation: Installation, name: string, gossipKeyFile
   const service = createHostManager({
     host,
     wake: () => undefined,
-    onDeath: (dead, of) => presence?.declared(dead, of),
+    ...passedOn(() => presence),
   });
   const running = await runService({ configuration, service, goodbye: false });
   const { request, beginLife, declaredDead } = running;
@@ -173,6 +173,27 @@ test("a call of a member that is followed is answered to that member, and nothin
   assert.deepEqual(effects, []);
   answerCall(state, member, "call", { call: 7, more: 1 }, effects);
   assert.deepEqual(effects, [{ kind: "publish", key: "presence.1/call", value: { call: 7 } }]);
+});
+
+test("hosts that a member misses are passed on, but this one, and what is taken back, malformed or a stranger's is not", () => {
+  const state = restorePresence(new Map());
+  const [member, other] = [peerName("presence.1"), peerName("presence.2")];
+  const effects: Effect[] = [];
+  handlePresence(state, { kind: "presence-follow", members: [member] }, effects);
+  assert.ok(effects.some((effect) => effect.kind === "subscribe" && effect.prefix === "missed/"));
+  const missed: unknown[] = [];
+  const say = (from: PeerName, key: string, value: Json): void =>
+    hearMissed(state, "h1", { from, key, value }, (said) => missed.push(said));
+  const life = { host: "h2", generation: 3, incarnation: 1 };
+  say(other, "missed/h2", life);
+  say(member, "missed/h1", { ...life, host: "h1" });
+  say(member, "missed/h3", life);
+  say(member, "missed/h2", null);
+  say(member, "missed/h2", { ...life, generation: 2 ** 48 });
+  say(member, "dead/h2", life);
+  assert.deepEqual(missed, []);
+  say(member, "missed/h2", life);
+  assert.deepEqual(missed, [life]);
 });
 
 test("a view is read again as it was, without what makes no sense", () => {

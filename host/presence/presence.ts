@@ -1,4 +1,5 @@
 import { text } from "node:stream/consumers";
+import type { ActualPresenceMissed } from "../../core/documents/presence.ts";
 import { type SwimConfig, swimDefaults } from "../../core/presence/swim/configuration.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { Metric } from "../../core/telemetry/metrics.ts";
@@ -22,6 +23,8 @@ export interface HostPresence {
   readonly member: PresenceMember;
   /** The group declared it. */
   declared(host: HostName, generation: number): void;
+  /** A member of the group does not hear it. */
+  missed(said: ActualPresenceMissed): void;
   /** Answers `POST /presence/view`, from hosts alone. */
   readonly view: PeerHandler;
   measure(): readonly Metric[];
@@ -97,6 +100,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
   return {
     member,
     declared: part.declared,
+    missed: part.missed,
     view: async ({ peer, body }, response) => {
       const long = Number(response.req.headers["content-length"] ?? longestView + 1) > longestView;
       const from = peer.startsWith("host.") ? hostName(peer.slice("host.".length)) : null;
@@ -111,6 +115,12 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
     },
   };
 };
+
+/** What the Host Manager's service hears of the group is passed on to the part, once there is one. */
+export const passedOn = (presence: () => Pick<HostPresence, "declared" | "missed"> | null) => ({
+  onDeath: (host: HostName, generation: number): void => presence()?.declared(host, generation),
+  onMissed: (missed: ActualPresenceMissed): void => presence()?.missed(missed),
+});
 
 const parse = (body: string): Json => {
   try {

@@ -1,4 +1,5 @@
 import type { DesiredProbe } from "../../core/documents/ha.ts";
+import type { ActualPresenceMissed } from "../../core/documents/presence.ts";
 import { actualLocation } from "../../core/documents/readers/network.ts";
 import type { ActualHost, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect, Restored } from "../../core/env.ts";
@@ -33,6 +34,8 @@ export interface HostManagerOptions {
   readonly switchedOff?: true;
   /** The Presence group declared a generation of a host dead. It must do no more than pass that on. */
   readonly onDeath?: (host: HostName, generation: number) => void;
+  /** A member of the Presence group does not hear a host. It must do no more than pass that on. */
+  readonly onMissed?: (missed: ActualPresenceMissed) => void;
   /** The authority said which key a peer has; null: none any more. Absent: this process pins no keys. */
   readonly onPin?: (key: string, value: Json) => void;
   /** Whom this host is to ask on the network (`host/network/neighbours.ts`); must only hand it on. */

@@ -31,7 +31,7 @@ import { numbered, takeAddresses } from "../network/locations.ts";
 import { takeProbeDesire, takeProbed } from "../network/neighbours.ts";
 import { takeNetworkNews } from "../network/routers.ts";
 import { endLife } from "../presence/own-life.ts";
-import { answerCall, beginBoot, endsThisBoot, handlePresence } from "../presence/presence-state.ts";
+import { beginBoot, endsThisBoot, handlePresence, hearMember } from "../presence/presence-state.ts";
 import {
   trialBegins,
   trialLog,
@@ -140,7 +140,7 @@ const handle = (
       if (death !== null) options.onDeath?.(death.host, death.generation);
       endLife(state.presence, options.host.host, state.now, options.onDeath, effects);
       const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value, death);
-      answerCall(state.presence, from, key, value, effects);
+      hearMember(state.presence, options.host.host, input, options.onMissed, effects);
       hearBeat(state, options.host.host, from, key, value);
       if (from === authorityName) {
         if (takeEntrance(state.entrances, key, value, effects)) return true;

@@ -23,15 +23,8 @@ const layer = {
   pskHex: "00ff",
   writable: true,
 };
-const saved = {
-  memoryMiB: 128,
-  cpus: 1,
-  diskMiB: 100,
-  engine: "QEMU",
-  form: "f",
-  memorySha256: sha,
-  stateSha256: sha,
-};
+const inMemory = { memoryMiB: 128, cpus: 1, diskMiB: 100 };
+const saved = { ...inMemory, engine: "QEMU", form: "f", memorySha256: sha, stateSha256: sha };
 const boot = {
   digest: "d1",
   address: "10.0.2.1",
@@ -478,6 +471,7 @@ export const actualSamples = {
   presence: {
     "vote/<name>": life,
     "suspected/<name>": { ...life, host: "h1" },
+    "missed/<name>": { ...life, host: "h1" },
     "dead/<name>": { ...life, host: "h1", declaredAt: 1_700_000_000_000, reporters: 3, returned: 2, ended: 1 },
     call: { call: 1 },
   },

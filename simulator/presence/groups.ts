@@ -84,9 +84,9 @@ const isUp = (end: End): boolean =>
 const documentsOf = (group: Group, end: End): ReadonlyMap<string, Json> =>
   end.host !== null ? (group.hostDocuments.get(end.host) ?? new Map<string, Json>()) : end.member.published;
 const peerOf = (end: End): PeerName => (end.host !== null ? peerName(`host.${end.host.name}`) : end.member.name);
-/** Hosts ask the group for deaths and calls only, and a member hosts for the answers to its own. */
+/** Hosts ask the group for deaths, for whom it misses, and for calls only, and a member hosts for the answers to its own. */
 const wants = ({ subscriber }: Link, key: string): boolean => {
-  if (subscriber.member === null) return key.startsWith("dead/") || key === presenceKey.call;
+  if (subscriber.member === null) return /^(?:dead|missed)\//.test(key) || key === presenceKey.call;
   return key === presenceKey.answer(subscriber.member.name) || (!key.endsWith("/call") && key !== presenceKey.call);
 };
 
@@ -113,8 +113,14 @@ const deliver = (group: Group, link: Link, key: string, value: Json): void => {
     publishFrom(group, subscriber.host, answer.key, answer.value);
     return;
   }
-  const { host, generation } = value as unknown as ActualPresenceDeath;
-  stepHost(group.world, subscriber.host, { kind: "declared", host, generation });
+  const { host, generation, incarnation } = value as unknown as ActualPresenceDeath;
+  const isDeath = key === presenceKey.death(host);
+  if (!isDeath && host === subscriber.host.name) return;
+  stepHost(
+    group.world,
+    subscriber.host,
+    isDeath ? { kind: "declared", host, generation } : { kind: "missed", host, generation, incarnation },
+  );
 };
 
 const setReachable = (group: Group, link: Link, reachable: boolean): void => {

@@ -421,6 +421,7 @@ export class Installation {
         onProbes: neighbours.take,
         ...(modes === null ? {} : { network: modes.offered(life) }),
         onDeath: (dead, generation) => parts.get(life)?.declared(dead, generation),
+        onMissed: (missed) => parts.get(life)?.missed(missed),
       });
     };
     const begun = (life: Life): void => {

@@ -196,6 +196,7 @@ export const actualDocuments = {
     "vote/<name>": presence.presence,
     "dead/<name>": presence.presenceDeath,
     "suspected/<name>": presence.presence,
+    "missed/<name>": presence.presence,
     call: presence.presenceCall,
   },
   "ha-manager": {

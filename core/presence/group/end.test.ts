@@ -69,6 +69,9 @@ class Member {
   get death(): ActualPresenceDeath | undefined {
     return this.published.get(presenceKey.death("h1")) as unknown as ActualPresenceDeath | undefined;
   }
+  get missed(): boolean {
+    return this.published.has(presenceKey.missed("h1"));
+  }
   /** Nobody hears it any more. */
   lose(): void {
     this.hear(1, false);
@@ -200,4 +203,11 @@ test("that the power was off is told once, and not again for a later death that 
     .slice(1)
     .map((from): Input => ({ kind: "actual", from, key: presenceKey.death("h1"), value: later }));
   assert.deepEqual(told(...claims), ["presence/declared"]);
+});
+
+test("a host that has ended is not missed any more, whoever reported it", () => {
+  const member = new Member();
+  for (const number of [1, 2, 3, 4]) member.hear(number, false);
+  assert.ok(member.missed);
+  assert.deepEqual([member.end().against, member.missed], [null, false]);
 });

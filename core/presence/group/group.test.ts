@@ -474,6 +474,33 @@ test("a host that enough others report is suspected, also while its own connecti
   assert.equal(suspected(), undefined, "what is declared is more than suspected");
 });
 
+test("a host that this member alone heard in its last life is missed, until enough others report it there, it is heard, or over", () => {
+  const { report, say, hear, published, vote } = member(4);
+  const missed = (): Json | undefined => published.get(presenceKey.missed("h1"));
+  assert.equal(missed(), undefined, "it is heard");
+  hear(1, false);
+  assert.deepEqual(missed(), life(1));
+  hear(1, true);
+  assert.equal(missed(), undefined);
+  for (const by of [2, 3]) report(by, 1);
+  hear(1, false);
+  assert.equal(missed(), undefined, "they look for it themselves");
+  vote(second, 1);
+  assert.ok(published.has(presenceKey.death("h1")));
+  hear(1, true);
+  say(peer(1), presenceKey.self, { ...life(1, 0, 2), answers: true });
+  assert.equal(missed(), undefined);
+  // Lost again: what the others report is its former life.
+  hear(1, false);
+  assert.deepEqual(missed(), life(1, 0, 2));
+  for (const by of [2, 3]) report(by, 1, 0, 2);
+  assert.equal(missed(), undefined);
+  say(peer(2), presenceKey.report("h1"), null);
+  assert.deepEqual(missed(), life(1, 0, 2));
+  say(peer(1), presenceKey.self, null);
+  assert.equal(missed(), undefined, "it said goodbye, and is still reported");
+});
+
 test("hosts are counted by what is thought of them", () => {
   const { service, state, report, vote, hear, say } = member(10, new Map(), [10]);
   hear(1, false);

@@ -6,6 +6,7 @@ import { maySee } from "../../documents/permissions.ts";
 import {
   type ActualPresence,
   type ActualPresenceDeath,
+  type ActualPresenceMissed,
   type ActualPresenceSuspicion,
   type ActualPresenceVote,
   presenceKey,
@@ -338,6 +339,7 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   const suspected: ActualPresenceSuspicion | null =
     !over && isSuspected(state, view, life) ? { host: view.host, ...life } : null;
   publish(state, presenceKey.suspected(view.host), suspected);
+  sayMissed(state, view, over || suspected !== null ? null : life);
   const own = over ? null : ownVote(state, view, life, suspected !== null);
   vote(state, view, own);
   if (view.claims.size > 0) takeOver(state, view, wallMs);
@@ -348,6 +350,17 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   if (votes < majorityOf(options.members.length)) return;
   const reporters = reportersOf(state, view, life);
   declare(state, view, { host: view.host, ...life, declaredAt: wallMs, reporters }, wallMs);
+}
+
+/**
+ * Hosts hear of each other by datagrams, and this member of them by connections. One that was back for a moment may have been heard here
+ * alone: the others hold it for dead in an earlier life, or know nothing of what it answered last, look for nobody, and report nothing that
+ * counts. It would be silent for ever and never be declared. So they are told which life to look for.
+ */
+function sayMissed(state: GroupState, view: HostView, life: Life | null): void {
+  const isMissed = life !== null && view.reachable === false && !view.left;
+  const missed: ActualPresenceMissed | null = isMissed ? { host: view.host, ...life } : null;
+  publish(state, presenceKey.missed(view.host), missed);
 }
 
 /** That this member never heard the host is no reason to wait: it may have started after the host's death. */
@@ -380,6 +393,7 @@ function declare(state: GroupState, view: HostView, said: ActualPresenceDeath, w
   view.declared = death;
   write(state.outbox, deathRecord(view.host), death);
   publish(state, presenceKey.death(view.host), death);
+  if (isGone(view)) sayMissed(state, view, null);
   const { host, generation, reporters, ended } = death;
   if (ended !== undefined && ended !== before?.ended) log(state.outbox, "presence/power-off", { host, boot: ended });
   if (before !== null && generation === before.generation) return;

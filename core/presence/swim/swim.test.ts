@@ -303,6 +303,26 @@ test("who is declared dead asks for a higher generation and begins again; a forg
   assert.equal(tell(about("suspect", 1, 0xffff_ffff, 4, 2)).above, 2);
 });
 
+test("a host that the group misses is looked for in the life that is named, whatever was held of an earlier one", () => {
+  const { step, sleep, view } = member(4);
+  const missed = (host: number, generation: number, incarnation = 0) =>
+    step({ kind: "missed", host: h(host), generation, incarnation });
+  step({ kind: "declared", host: h(3), generation: 1 });
+  missed(3, 1);
+  assert.equal(view(3)?.status, "dead", "this life is over");
+  missed(3, 2);
+  assert.deepEqual([view(3)?.status, view(3)?.generation], ["alive", 2]);
+  const verdicts = sleep(60_000).flatMap((output) => output.verdicts);
+  const failed = verdicts.filter(({ verdict }) => verdict === "failed");
+  assert.ok(failed.some(({ host, generation }) => host === h(3) && generation === 2));
+  // It had answered a suspicion, and the answer was heard by the group alone.
+  missed(2, 1, 5);
+  const again = sleep(60_000).flatMap((output) => output.verdicts);
+  assert.ok(again.some(({ host, incarnation, verdict }) => host === h(2) && incarnation === 5 && verdict === "failed"));
+  missed(3, highest + 1);
+  assert.equal(view(3)?.generation, 2, "no life has that number");
+});
+
 const highest = 2 ** 48 - 2;
 test("no datagram ends a life, of this host or of another, nor does one host alone; two hosts do", () => {
   const { tell, step, state, view } = member(6);

@@ -441,6 +441,12 @@ export const stepSwim = (state: SwimState, input: SwimInput, now: number): SwimO
     case "rumour":
       takeUpdatesOf(state, turn, [deathOf(input)]);
       break;
+    case "missed": {
+      // Who does not know this life looks for it from now on; who does has nothing to do.
+      const { host, generation, incarnation } = input;
+      takeUpdatesOf(state, turn, [{ status: "alive", host, generation, incarnation, from: null }]);
+      break;
+    }
     case "enter":
       enter(state, turn, input.generation);
       break;

@@ -47,6 +47,8 @@ export type SwimInput =
   | { readonly kind: "peers"; readonly hosts: readonly HostName[] }
   /** The Presence group's word. */
   | { readonly kind: "declared"; readonly host: HostName; readonly generation: number }
+  /** A member of the Presence group does not hear a host, which was in this life at least. It is believed as any datagram is. */
+  | { readonly kind: "missed"; readonly host: HostName; readonly generation: number; readonly incarnation: number }
   /** Somebody broadcast that it was declared: a hint. */
   | { readonly kind: "rumour"; readonly host: HostName; readonly generation: number }
   /** Begin again with a generation that is durable. */
