@@ -14,6 +14,7 @@ import {
   tryAll,
 } from "../../cli/connection/probe.ts";
 import type { ElementState } from "../../model/api.ts";
+import type { CellCounters } from "../../model/contract/operator/numbers/counters.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { askElements, execIn, stateOf as stateOrNull } from "./questions.testing.ts";
 
@@ -139,6 +140,19 @@ test("a specification becomes running, isolated machines", {
     await t.test("packets pass exactly where a rule says so", async () => {
       await tryMatrix(testbed);
       await tryWhy(testbed);
+    });
+
+    await t.test("a rule counts the packets that it lets pass, and interfaces what they drop", async () => {
+      const counters = async (): Promise<CellCounters> =>
+        JSON.parse(await cells(testbed, "counters", "shop", "--output", "json")) as CellCounters;
+      const packets = ({ rules }: CellCounters): number =>
+        rules.find(({ path }) => path === "shop/rules/pingWebApp")?.packets ?? 0;
+      const before = await counters();
+      assert.equal(before.missing, 0, "every host says what it counts");
+      assert.ok(before.interfaces.some(({ drops }) => Object.values(drops).some((count) => count > 0)));
+      const app = await addressOf(testbed, "shop/app/vm");
+      assert.equal((await execIn(testbed, "shop/web/vm", ["ping", "-c", "3", "-W", "5", app])).code, 0);
+      await until("three packets more are counted", async () => packets(await counters()) >= packets(before) + 3, 20);
     });
 
     await t.test("x.data is a mounted file system, and the disk is the guest's own", async () => {

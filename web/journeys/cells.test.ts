@@ -81,6 +81,30 @@ test("what was written stays over another page and a reload, until it is thrown 
   await end();
 });
 
+test("a page that is older than the gateway says so where a file of it is gone, and keeps what was written", async () => {
+  const { page, letPass, end } = await enter();
+  letPass(/404/);
+  letPass(/dynamically imported module/);
+  await go(page, "specification?cell=tea");
+  const text = "tea extends Cell { written before the upgrade";
+  await editor(page).fill(text);
+  await page.keyboard.press("Tab");
+  // What a gateway of the next version answers when it is asked for a file of this one.
+  const old = /\/ui\/part-[^/]*\.js$/;
+  await page.route(old, (route) => route.continue({ url: `${journeys.served.url}/ui/part-00000000.js` }));
+  await page.getByRole("link", { name: "Pools", exact: true }).click();
+  await page.getByText("This page cannot be shown").waitFor();
+  await page.getByText("The cloud may have another page by now. What you have written is kept.").waitFor();
+  await page.unroute(old);
+  await button(page, "Load it again").click();
+  await page.getByRole("heading", { name: "Pools", level: 1 }).waitFor();
+  await go(page, "specification?cell=tea");
+  await page.getByText("This is what you had written and not applied").waitFor();
+  assert.equal(await editor(page).inputValue(), text);
+  await button(page, "Throw it away").click();
+  await end();
+});
+
 test("an earlier version is compared with the present one and returned to by its plan", async () => {
   const { page, end } = await enter();
   await go(page, "versions?cell=tea");
