@@ -127,10 +127,19 @@ password: whoever is on this machine reaches it meanwhile. At most ${mostViewers
       .description("print what a VM has written to its serial console, as far as its host has kept it")
       .argument("<vm>", "path of the VM")
       .option("-f, --follow", "go on with what comes, also of the VM's next start, until Ctrl-C")
-      .action(async (vm, options) =>
-        (await import("../sessions/logs.ts")).logs(context(), vm, { follow: options.follow === true }),
+      .option(
+        "--incarnation <n>",
+        "of this one alone: another is refused, and with --follow its end ends it",
+        wholeNumber,
+      )
+      .action(async (vm, { follow, incarnation = null }) =>
+        (await import("../sessions/logs.ts")).logs(context(), vm, { follow: follow === true, incarnation }),
       ),
-    ["cells logs shop/web/vm", "cells logs shop/web/vm --follow | grep -i error"],
+    [
+      "cells logs shop/web/vm",
+      "cells logs shop/web/vm --follow | grep -i error",
+      "cells logs shop/web/vm --follow --incarnation 3",
+    ],
     "The last 16 KiB of the incarnation that runs are kept.",
   );
   withHelp(

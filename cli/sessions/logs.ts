@@ -8,6 +8,8 @@ import { type Ending, isPassing, onHost, openSession, type Session } from "./ses
 export interface LogsOptions {
   /** Goes on with what comes, and with the VM's next incarnation, until Ctrl-C. */
   readonly follow: boolean;
+  /** Of this incarnation alone; null: of the one that runs. */
+  readonly incarnation: number | null;
 }
 
 const pauseMs = 1000;
@@ -16,7 +18,8 @@ const pauseMs = 1000;
 const say = (sentence: string): void => void process.stderr.write(`[${sentence}]\n`);
 
 /** One session: what was recorded, and with `follow` what comes until it ends. */
-const show = async (context: Context, vmText: string, { follow }: LogsOptions, known: number | null) => {
+const show = async (context: Context, vmText: string, options: LogsOptions, known: number | null) => {
+  const { follow, incarnation: asked } = options;
   const { cell, path } = cellOfPath(vmText);
   let session: Session | null = null;
   let isOver = false;
@@ -26,11 +29,13 @@ const show = async (context: Context, vmText: string, { follow }: LogsOptions, k
   };
   let past = 0;
   let incarnation = known;
+  let another: number | null = null;
   session = await openSession(
     context.client(),
     { cell, vm: path, verb: "console" },
     {
       output: (_channel, bytes) => {
+        if (another !== null) return;
         // What the guest has asked a terminal is not for this one, whose answers would be typed into somebody's shell.
         const shown = process.stdout.isTTY ? withoutQueries(bytes) : bytes;
         if (!process.stdout.write(shown)) {
@@ -44,6 +49,11 @@ const show = async (context: Context, vmText: string, { follow }: LogsOptions, k
         if (message.kind === "lost")
           say(`${message.bytes} bytes are missing here: they came faster than they were taken`);
         if (message.kind !== "opened") return;
+        if (asked !== null && message.incarnation !== asked) {
+          another = message.incarnation;
+          left();
+          return;
+        }
         past = message.pastBytes;
         if (follow && message.incarnation !== incarnation)
           say(`incarnation ${message.incarnation} of ${vmText}${onHost(message.host)}`);
@@ -53,8 +63,18 @@ const show = async (context: Context, vmText: string, { follow }: LogsOptions, k
     },
   );
   if (isOver) session.close();
-  return { incarnation, ending: await session.ended };
+  const ending = await session.ended;
+  if (another !== null && known === null) throw notThere(vmText, asked ?? 0, another);
+  return { incarnation, ending };
 };
+
+const notThere = (path: string, asked: number, runs: number): CommandFailure =>
+  new CommandFailure(
+    exitCodes.refused,
+    asked > runs
+      ? `${path} has had no incarnation ${asked} yet: incarnation ${runs} runs`
+      : `the record of incarnation ${asked} of ${path} went with it: incarnation ${runs} runs. \`cells events\` says how the others ended`,
+  );
 
 const failureOf = (path: string, ending: Ending): CommandFailure =>
   ending.kind === "ended"
@@ -70,7 +90,8 @@ export const logs = async (context: Context, vmText: string, options: LogsOption
     try {
       const { incarnation, ending } = await show(context, vmText, options, known);
       known = incarnation;
-      if (ending.kind === "left") return;
+      // The next one is another's.
+      if (ending.kind === "left" || (options.incarnation !== null && options.follow)) return;
       if (!options.follow) throw failureOf(vmText, ending);
       say(`${failureOf(vmText, ending).message}; waiting for more, Ctrl-C leaves`);
     } catch (error) {

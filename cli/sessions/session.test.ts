@@ -424,6 +424,26 @@ test("logs --follow goes on with the next incarnation, and a refusal at first is
   );
 });
 
+test("logs of one incarnation are of no other, and with --follow they end with it", async () => {
+  const serve = (guest: Guest, count: number): void => {
+    guest.send({ ...opened, incarnation: 2 + count, pastBytes: 4 });
+    guest.write("output", `of ${count}`);
+    if (count > 1) return;
+    guest.send({ kind: "ended", cause: "machine-ended", sentence: "it was stopped" });
+    guest.socket.close();
+  };
+  await withSessions(serve, async ({ run }) => {
+    const { code, stdout } = await run("logs", "shop/web", "--follow", "--incarnation", "3").ended;
+    assert.deepEqual([code, stdout], [0, "of 1"]);
+    const gone = await run("logs", "shop/web", "--incarnation", "3").ended;
+    assert.deepEqual([gone.code, gone.stdout], [1, ""]);
+    assert.match(gone.stderr, /the record of incarnation 3 of shop\/web went with it: incarnation 4 runs/);
+    const later = await run("logs", "shop/web", "-f", "--incarnation", "9").ended;
+    assert.deepEqual([later.code, later.stdout], [1, ""]);
+    assert.match(later.stderr, /shop\/web has had no incarnation 9 yet: incarnation 5 runs/);
+  });
+});
+
 /** A gateway that takes every connection and says nothing, or grants and says nothing more. */
 const silent = async (t: TestContext, grants: boolean): Promise<Asking> => {
   const server = createServer((_request, response) => {
