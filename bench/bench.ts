@@ -19,6 +19,8 @@ export interface BenchOptions {
   readonly long?: boolean;
   /** Directory for drawings, of those benches that draw. Default: `figures` in the cache. */
   readonly into?: string;
+  /** A trace of arrivals, for `placement`. Default: its own mix. */
+  readonly trace?: string;
   /** Tells a person who waits how far it is. */
   readonly say: (line: string) => void;
 }

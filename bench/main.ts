@@ -43,11 +43,13 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 
-const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR]
+const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR] [--trace FILE]
 
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
 the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an
-hour or more (presence: a simulated day). --into: where drawings go (figure-6, cell-size, self-hosting).
+hour or more (presence: a simulated day). --into: where drawings go (figure-6, cell-size, self-hosting). --trace: VMs
+that arrived somewhere, for placement; a line for each period, "seconds flavour,flavour,|,…", with NAME-durations,
+flavours.txt and duration-bins.txt beside it.
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 
@@ -59,6 +61,7 @@ interface Values {
   readonly quick: boolean;
   readonly long: boolean;
   readonly into?: string;
+  readonly trace?: string;
 }
 async function runOne(name: string, { quick, ...values }: Values): Promise<boolean> {
   const load = benches[name];
@@ -88,6 +91,7 @@ export async function main(args: readonly string[]): Promise<void> {
       quick: { type: "boolean", default: false },
       long: { type: "boolean", default: false },
       into: { type: "string" },
+      trace: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });

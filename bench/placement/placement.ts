@@ -3,17 +3,42 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import type { PlacementReport } from "./placement-process.ts";
+import type { TraceReport } from "./trace-process.ts";
 
 const run = promisify(execFile);
-const file = join(import.meta.dirname, "placement-process.ts");
 
-async function measured(hosts: number, decisions: number): Promise<PlacementReport> {
-  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning"];
-  const { stdout } = await run(process.execPath, [...options, file, `${hosts}`, `${decisions}`]);
-  return JSON.parse(stdout) as PlacementReport;
+async function runProcess(name: string, ...args: readonly (string | number)[]): Promise<unknown> {
+  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning", join(import.meta.dirname, name)];
+  const { stdout } = await run(process.execPath, [...options, ...args.map(String)]);
+  return JSON.parse(stdout) as unknown;
+}
+const measured = async (hosts: number, decisions: number): Promise<PlacementReport> =>
+  (await runProcess("placement-process.ts", hosts, decisions)) as PlacementReport;
+
+/** VMs of a trace, of which there are as many as it says. */
+async function measureTrace(trace: string, { quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const hosts = quick ? 100 : 1000;
+  say(`the VMs of ${trace} at ${hosts} hosts`);
+  const args = [trace, hosts, ...(quick ? [2000] : [])];
+  const report = (await runProcess("trace-process.ts", ...args)) as TraceReport;
+  const { arrivals, batches, most, mostWaiting, scanned, differ } = report;
+  const rows: readonly (readonly [string, Figure["unit"], number, number | null, string?])[] = [
+    ["VMs placed", "1/s", report.perSecond, null, `goal: 5000 or more; ${arrivals} arrive, in ${batches} batches`],
+    ["one VM placed, 99 of 100", "ms", report.p99Ms, 1, `the longest ${report.longestMs.toFixed(1)} ms`],
+    ["one VM ends", "ms", report.endMs, null],
+    ["at once", "VMs", most, null, `${mostWaiting} wait at most`],
+    ["at hosts without room for them", "VMs", report.unlawful, 0, "what was answered, added up beside the Placer"],
+    ["choices that are the scan's", "%", (100 * (scanned - differ)) / scanned, null, `goal: 100; ${scanned} looked at`],
+  ];
+  return rows.map(([about, unit, value, atMost, note]) => {
+    const figure = { what: `trace at ${hosts} hosts, ${about}`, unit, value, range: null, atMost };
+    return note === undefined ? figure : { ...figure, note };
+  });
 }
 
-async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
+  const { quick, say, trace } = options;
+  if (trace !== undefined) return measureTrace(trace, options);
   const figures: Figure[] = [];
   for (const [hosts, decisions] of quick
     ? [[300, 500]]
@@ -60,6 +85,7 @@ export const placement: Bench = {
     "one ends and one of its kind comes, in turn. Of twenty, 12 ask for nothing, 3 and 2 are in strict and non-strict anti-affinity groups of five, 1 is in " +
     "a strict affinity group of four, 1 spreads, 1 asks for hosts of its account; each account has 20 strict and 20 preferred ones besides. " +
     "Refusals and how many more fit are in processor time of its thread, all else in time as it passes. " +
-    "Quotas are decided at controllers, before a Placer is asked; pools are not among it.",
+    "Quotas are decided at controllers, before a Placer is asked; pools are not among it. With a trace: its VMs instead, at hosts of 256 GiB, each batch " +
+    "one of 200 accounts in turn and a group that spreads.",
   run: measureAll,
 };
