@@ -143,12 +143,17 @@ export const processOf = (child: ChildProcess): Promise<ProcessIdentity> =>
     });
   });
 
-/** QEMU's last words, as part of a sentence. */
-export const lastWords = async (files: MachineFiles): Promise<string> => {
+/**
+ * QEMU's last words, as part of a sentence. A failed assertion has no name of a program in front and is what it ended by;
+ * warnings are of before.
+ */
+export const lastWords = async (files: Pick<MachineFiles, "log">): Promise<string> => {
   const text = await readFile(files.log, "utf8").catch(() => "");
   const lines = text.trim().split("\n");
-  const line = lines.findLast((candidate) => candidate.includes("qemu-system")) ?? lines.at(-1) ?? "";
-  return line.replace(/^qemu-system-x86_64: /, "").slice(0, 500) || "it left no message";
+  const said = lines.filter((line) => !/^qemu-system\S*: warning: /.test(line));
+  const last =
+    said.findLast((line) => /qemu-system|^ERROR:|assertion/i.test(line)) ?? said.at(-1) ?? lines.at(-1) ?? "";
+  return last.replace(/^qemu-system-x86_64: /, "").slice(0, 500) || "it left no message";
 };
 
 /** What the guest's kernel wrote about its own end, as the rest of a sentence; "" when it wrote nothing. A guest's words. */
