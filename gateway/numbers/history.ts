@@ -1,5 +1,5 @@
 import type { InstallationStatus } from "../../model/api.ts";
-import type { History, Series } from "../../model/contract/operator/numbers/history.ts";
+import { type History, type Moment, momentOf, type Series } from "../../model/contract/operator/numbers/history.ts";
 
 /*
  * An hour of what the status of the installation said, each 10 s: as much as a plot of now shows, and no more than fits beside all else. A series is as many
@@ -9,8 +9,6 @@ import type { History, Series } from "../../model/contract/operator/numbers/hist
 export const [everyMs, moments] = [10_000, 360] as const;
 const mostBytes = 16 * 1024 * 1024;
 export const mostSeries = Math.floor(mostBytes / (4 * moments));
-
-type Kind = "load" | "usedMiB" | "running";
 
 export class HistoryRing {
   readonly #series = new Map<string, Float32Array>();
@@ -55,7 +53,7 @@ export class HistoryRing {
         const value = values[(this.#count - count + back) % moments] ?? Number.NaN;
         return Number.isNaN(value) ? null : Math.round(value * 1000) / 1000;
       });
-    const of = (kind: Kind): Readonly<Record<string, Series>> =>
+    const of = (kind: keyof Moment): Readonly<Record<string, Series>> =>
       Object.fromEntries(
         [...this.#series]
           .filter(([name]) => name.startsWith(`${kind} `))
@@ -73,17 +71,9 @@ export class HistoryRing {
   }
 }
 
-/** By kind and name; of a host that is not heard nothing is known. */
+/** By kind and name. */
 function numbersOf(status: Pick<InstallationStatus, "hosts"> | null): ReadonlyMap<string, number> {
-  const numbers = new Map<string, number>();
-  const set = (kind: Kind, name: string, value: number): void => void numbers.set(`${kind} ${name}`, value);
-  const running = new Map<string, number>();
-  for (const { host, state, load, usedMiB, machines = [] } of status?.hosts ?? []) {
-    if (state === "unreachable") continue;
-    if (load !== undefined) set("load", host, load.vms);
-    set("usedMiB", host, usedMiB);
-    for (const { cell, stage } of machines) running.set(cell, (running.get(cell) ?? 0) + (stage === "running" ? 1 : 0));
-  }
-  for (const [cell, count] of running) set("running", cell, count);
-  return numbers;
+  if (status === null) return new Map();
+  const kinds = Object.entries(momentOf(status));
+  return new Map(kinds.flatMap(([kind, all]) => [...all].map(([name, value]) => [`${kind} ${name}`, value] as const)));
 }

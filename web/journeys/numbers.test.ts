@@ -80,5 +80,13 @@ test("an edge of the graph counts packets that pass, and is gone with its rule, 
     await button(page, "Ask").click();
     return page.getByText("from shop/web1 to shop/app1 does not pass.").isVisible();
   });
+
+  // By now the gateway has looked once.
+  await page.goto(`${url}/ui/`);
+  await page.getByText("Running machines of each cell").click();
+  await page
+    .getByRole("listitem")
+    .filter({ hasText: /shop: \d+ now; from \d+ to \d+ in the last hour/ })
+    .waitFor();
   await end();
 });

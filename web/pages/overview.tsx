@@ -1,5 +1,6 @@
 import type { InstallationStatus } from "../../model/api.ts";
 import { Command, Link, Phase, Share, Waiting } from "../parts/bits.tsx";
+import { LastHour } from "../parts/last-hour.tsx";
 import { useKnown, useNow } from "../parts/use-known.ts";
 import { ago, cellsIn, haIn, statusIn } from "../state/known.ts";
 import { standingOf } from "../state/needs.ts";
@@ -36,6 +37,7 @@ export function Overview({ isOperator }: { isOperator: boolean }) {
       )}
       {doing.length > 0 && <DoingList doing={doing} />}
       <CellList />
+      {isOperator && <LastHour />}
       {status !== null && <Hosts status={status} />}
       {status !== null && <Storage status={status} />}
       {status !== null && <Services status={status} />}

@@ -1,6 +1,17 @@
-import type { Terminal } from "@xterm/xterm";
+import type { IBufferLine, Terminal } from "@xterm/xterm";
 import { type FormEvent, type RefObject, useRef, useState } from "react";
-import { findAll, olderThan } from "../../state/screens/find.ts";
+import { type Cell, findAll, olderThan } from "../../state/screens/find.ts";
+
+function cellsOf(line: IBufferLine | undefined): readonly Cell[] {
+  const cells: Cell[] = [];
+  for (let column = 0; column < (line?.length ?? 0); column += 1) {
+    const cell = line?.getCell(column);
+    const columns = cell?.getWidth() ?? 0;
+    // The second half of a wide letter has none.
+    if (cell !== undefined && columns > 0) cells.push({ text: cell.getChars() || " ", column, columns });
+  }
+  return cells;
+}
 
 /** Looks for words in what a console has said, as far as this terminal keeps it: each time the next older row. */
 export function ConsoleSearch({ terminal }: { terminal: RefObject<Terminal | null> }) {
@@ -13,7 +24,11 @@ export function ConsoleSearch({ terminal }: { terminal: RefObject<Terminal | nul
     const text = String(new FormData(event.currentTarget).get("text") ?? "");
     const { active } = current.buffer;
     const found = findAll(
-      { rows: active.length, textAt: (row) => active.getLine(row)?.translateToString(true) ?? "" },
+      {
+        rows: active.length,
+        textAt: (row) => active.getLine(row)?.translateToString(true) ?? "",
+        cellsAt: (row) => cellsOf(active.getLine(row)),
+      },
       text,
     );
     const shown = olderThan(found, last.current?.text === text ? last.current.row : null);
@@ -23,7 +38,7 @@ export function ConsoleSearch({ terminal }: { terminal: RefObject<Terminal | nul
       say("Nothing that is kept here has it.");
       return;
     }
-    current.select(shown.column, shown.row, text.length);
+    current.select(shown.column, shown.row, shown.columns);
     current.scrollToLine(Math.max(0, shown.row - Math.floor(current.rows / 2)));
     say(`${found.indexOf(shown) + 1} of ${found.length} lines: ${active.getLine(shown.row)?.translateToString(true)}`);
   };

@@ -1,3 +1,4 @@
+import type { InstallationStatus } from "../../../api.ts";
 import { dictionary, integer, list, nullable, number, record, time } from "../../schema.ts";
 
 /**
@@ -32,3 +33,16 @@ export const history = record<History>(
   },
   "History",
 );
+
+/** What one status is worth in a history: by kind of series and name. Of a host that is not heard nothing is known, and of what runs there neither. */
+export type Moment = Readonly<Record<"load" | "usedMiB" | "running", ReadonlyMap<string, number>>>;
+export function momentOf({ hosts }: Pick<InstallationStatus, "hosts">): Moment {
+  const [load, usedMiB, running] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
+  for (const { host, state, load: used, usedMiB: memory, machines = [] } of hosts) {
+    if (state === "unreachable") continue;
+    if (used !== undefined) load.set(host, used.vms);
+    usedMiB.set(host, memory);
+    for (const { cell, stage } of machines) running.set(cell, (running.get(cell) ?? 0) + (stage === "running" ? 1 : 0));
+  }
+  return { load, usedMiB, running };
+}
