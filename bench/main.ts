@@ -46,10 +46,10 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
 const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR] [--trace FILE]
 
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
-the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an
-hour or more (presence: a simulated day). --into: where drawings go (figure-6, cell-size, self-hosting). --trace: VMs
-that arrived somewhere, for placement; a line for each period, "seconds flavour,flavour,|,…", with NAME-durations,
-flavours.txt and duration-bins.txt beside it.
+the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an hour or
+more (presence: a simulated day) or disturbs what is measured (self-hosting: translations). --into: where drawings go
+(figure-6, cell-size, self-hosting). --trace: VMs that arrived somewhere, for placement; a line for each period,
+"seconds flavour,flavour,|,…", with NAME-durations, flavours.txt and duration-bins.txt beside it.
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 

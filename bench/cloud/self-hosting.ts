@@ -152,12 +152,12 @@ const counted = async (t: Testbed): Promise<Parameters<typeof idleness>[0]> => {
 };
 
 /** What all of it takes, and what each VM does, after some time without anything to do. */
-const rest = async (t: Testbed, idleSeconds: number, say: BenchOptions["say"]): Promise<Rest> => {
+const rest = async (t: Testbed, idleSeconds: number, { long = false, say }: BenchOptions): Promise<Rest> => {
   const [machine, controller] = [(await vmState(t, "one/vm")).uid, (await vmState(t, "root/controllers/one/vm")).uid];
   const machines = await counted(t);
   await sleep(20_000);
   const before = usages(t, { machine, controller });
-  const idle = await idleness(machines, idleSeconds, say);
+  const idle = await idleness(machines, idleSeconds, { translations: long, say });
   const after = usages(t, { machine, controller });
   const each = (of: (name: keyof Usages) => number): Shares => ({
     management: of("management"),
@@ -232,7 +232,7 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
   await untilAllReady(t, "root", patienceSeconds);
   await untilAllReady(t, "one", patienceSeconds);
   await drawBirth(t, { startMs, gatewayMs, acceptedMs }, from, options);
-  const { memory, processor, idle } = await rest(t, quick ? 10 : 60, say);
+  const { memory, processor, idle } = await rest(t, quick ? 10 : 60, options);
   say(`the management takes ${memory.management.toFixed(0)} MiB and ${processor.management.toFixed(1)} % of a core`);
   const restLoad = loadNow();
   const step = await tutorialStep(t);
