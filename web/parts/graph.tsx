@@ -3,7 +3,7 @@ import { type Edge, folded, type Graph, type Node } from "../state/cell/graph/gr
 import { type Layout, nothingPlaced, type Place, placed } from "../state/cell/graph/layout.ts";
 import type { CountersKnown } from "../state/known.ts";
 
-const [columnPx, rowPx, widthPx, heightPx, edgePx, labelPx] = [330, 64, 180, 36, 16, 130] as const;
+const [columnPx, rowPx, widthPx, heightPx, edgePx, labelPx] = [350, 64, 180, 36, 16, 150] as const;
 const middle = ({ column, row }: Place): readonly [number, number] => [
   edgePx + column * columnPx + widthPx / 2,
   edgePx + row * rowPx + heightPx / 2,
@@ -82,7 +82,7 @@ function Line({ edge, from, to, packets, isChosen, onChoose }: LineProps) {
   return (
     <>
       <path className={isChosen ? "edge chosen" : "edge"} d={`M${x1} ${y1} Q${x + bend} ${y} ${x2} ${y2}`} />
-      <foreignObject x={x - labelPx / 2} y={y - 11} width={labelPx} height={22}>
+      <foreignObject x={x - labelPx / 2} y={y - 14} width={labelPx} height={28}>
         <button
           type="button"
           className={isChosen ? "edge chosen" : "edge"}
