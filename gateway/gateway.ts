@@ -32,6 +32,7 @@ import { ownNames } from "./edge/own-names.ts";
 import { registerSessions } from "./edge/sessions.ts";
 import { createPresent } from "./edge/tickets.ts";
 import { registerFollow } from "./follow/follow.ts";
+import { followNotifications, type Notifications } from "./follow/notifications/notifications.ts";
 import { modelOf, type Readers, sourceOf } from "./follow/sources.ts";
 import { registerHa } from "./ha/ha.ts";
 import { followMail } from "./ha/mail.ts";
@@ -107,6 +108,7 @@ export function createGateway(
   configuration: ProcessConfiguration,
   observer: Observer = createObserver(configuration.name),
   serve?: FastifyServerFactory,
+  receivers?: Notifications["receivers"],
 ): FastifyInstance {
   const options = configuration.gateway;
   if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
@@ -243,6 +245,10 @@ export function createGateway(
     timeline,
     ha,
   };
+  app.addHook("onReady", async () => {
+    const means = { sourceOf: (...asked: Parameters<Notifications["sourceOf"]>) => sourceOf(readers, ...asked) };
+    told.push(followNotifications(configuration, receivers === undefined ? means : { ...means, receivers }));
+  });
   registerFollow(app, { sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization), whoIs });
   registerSessions(app, configuration, granted);
   // Also what the table does not name: a controller of the next version may serve it.

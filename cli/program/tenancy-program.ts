@@ -5,7 +5,13 @@ import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { Register } from "../context/register-type.ts";
 import { usage } from "../terminal/failure.ts";
 import { withConditions } from "./conditions.ts";
-import { collect, registerDelegations, registerInvitations, registerProviders } from "./trust-program.ts";
+import {
+  collect,
+  registerDelegations,
+  registerInvitations,
+  registerProviders,
+  registerSubscriptions,
+} from "./trust-program.ts";
 
 /* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
 const audits = () => import("../tenancy/audit.ts");
@@ -26,6 +32,7 @@ export const registerTenancy: Register = (program, given, withHelp) => {
   registerKeys(program, context, withHelp);
   registerInvitations(program, context, withHelp);
   registerDelegations(program, context, withHelp);
+  registerSubscriptions(program, context, withHelp);
   registerProviders(program, context, withHelp);
   registerRoles(program, context, withHelp);
   registerQuotas(program, context, withHelp);

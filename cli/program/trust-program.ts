@@ -4,6 +4,7 @@ import { usage } from "../terminal/failure.ts";
 /* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
 const delegations = () => import("../tenancy/delegations.ts");
 const invitations = () => import("../tenancy/invitations.ts");
+const subscriptions = () => import("../tenancy/subscriptions.ts");
 const providers = () => import("../tenancy/providers.ts");
 
 /* Who else gets in: by a provider's word, and by what an account gives others. */
@@ -174,5 +175,47 @@ export const registerDelegations: Register = (program, context, withHelp) => {
       .argument("<uid>", "as `cells delegation list` shows it")
       .action(async (uid) => (await delegations()).deleteDelegation(context(), uid)),
     ["cells delegation delete 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
+  );
+};
+
+export const registerSubscriptions: Register = (program, context, withHelp) => {
+  const subscription = program.command("subscription").description("URLs that are told what becomes of your cells");
+  withHelp(
+    subscription
+      .command("list", { isDefault: true })
+      .description("show them, whether all was taken, and what was given up")
+      .action(async () => (await subscriptions()).listSubscriptions(context())),
+    ["cells subscription"],
+  );
+  withHelp(
+    subscription
+      .command("add")
+      .description("have a URL told of cells that you may read, each notice signed with a secret")
+      .argument("<url>", "http or https, on the Internet: nothing of the installation, and no private network")
+      .option("--cell <cells>", "of these, with commas in between; can be repeated", collect)
+      .option("--event <events>", "of these alone: cell, vm, volume; can be repeated", collect)
+      .option("--secret-file <file>", "the secret is read from there; else from standard input")
+      .action(async (url, options) => (await subscriptions()).addSubscription(context(), url, options)),
+    ["cells subscription add https://hooks.example.com/cells --cell shop --event vm --secret-file hooks.secret"],
+  );
+  withHelp(
+    subscription
+      .command("change")
+      .description("have another URL told, or of something else; with another URL the secret is said anew")
+      .argument("<uid>", "as `cells subscription list` shows it")
+      .option("--url <url>", "the URL that is told from now on")
+      .option("--cell <cells>", "of these cells, in place of those before", collect)
+      .option("--event <events>", "of these events, in place of those before", collect)
+      .option("--secret-file <file>", "another secret is read from there; with --url else from standard input")
+      .action(async (uid, options) => (await subscriptions()).changeSubscription(context(), uid, options)),
+    ["cells subscription change 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77 --cell shop,bank"],
+  );
+  withHelp(
+    subscription
+      .command("delete")
+      .description("have it told nothing more")
+      .argument("<uid>", "as `cells subscription list` shows it")
+      .action(async (uid) => (await subscriptions()).deleteSubscription(context(), uid)),
+    ["cells subscription delete 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
   );
 };

@@ -329,6 +329,7 @@ export const permissions = {
           "invitations",
           "openings",
           "applications",
+          "subscriptions",
         ].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
         "PUT /tickets/<uid>",
@@ -337,6 +338,11 @@ export const permissions = {
         "GET /usage",
         // And by which it makes connections to providers of logins.
         "GET /tunnels/<uid>",
+        // What becomes of cells that users have watched, and what is to be posted of that.
+        "POST /notices",
+        "POST /notices/next",
+        "POST /notices/said",
+        "POST /watches/<uid>",
       ],
     },
   },

@@ -221,6 +221,7 @@ export const eventNames = {
   "alert/acknowledged": "somebody has said that he looks after it: kind, subject",
   "alert/webhook": "where alerts are told to is another place from now on: the URL; null: nowhere",
   "alert/mail": "alerts are told by mail to somebody else from now on: by which server, to whom; null: to nobody",
+  "notice/unsent": "a notice to a user's URL was given up: of which subscription, its number, and why",
   "alert/unsent": "a notice of an alert was given up: of the webhook or of mail, its number, which event, why",
   "alert/ended": "it does not any more: kind, subject",
   "ha/released": "a person has looked, and what was held goes on: of which VM; null: after the loss of many hosts",

@@ -2,6 +2,7 @@ import type { CellName } from "../../model/cell/identifiers.ts";
 import type { NewProvider } from "../../model/contract/tenancy/oidc.ts";
 import { isConditional, isPaged, listShowing, pageOf, tagOf } from "../../model/contract/tenancy/pages.ts";
 import type { QuotaChange } from "../../model/contract/tenancy/quotas.ts";
+import type { CellNews } from "../../model/contract/tenancy/subscriptions.ts";
 import type {
   Approval,
   KeyChange,
@@ -83,6 +84,14 @@ import { listQuotas, setQuota } from "./quotas/quotas.ts";
 import { listUsage } from "./quotas/usage.ts";
 import { type Refused, refused } from "./refused.ts";
 import type { TenancyState } from "./state.ts";
+import { addNotice, takeNoticeWord } from "./subscriptions/notices.ts";
+import {
+  addSubscription,
+  beginWatch,
+  changeSubscription,
+  deleteSubscription,
+  listSubscriptions,
+} from "./subscriptions/subscriptions.ts";
 
 /** What the edge asks. Who asks is looked up in the step that makes the change: nobody's rights are older than what he does. */
 export type TenancyRequest =
@@ -111,6 +120,17 @@ export type TenancyRequest =
       readonly cell: string;
       readonly child?: CellName;
     }
+  /** What the gateway, which looks what becomes of cells and carries notices, asks and says (`subscriptions/`). */
+  | { readonly kind: "notice-next"; readonly watched: string | null }
+  | { readonly kind: "notice-add"; readonly subscription: string; readonly news: CellNews }
+  | {
+      readonly kind: "notice-said";
+      readonly subscription: string;
+      readonly number: number;
+      readonly taken: boolean;
+      readonly reason: string | null;
+    }
+  | { readonly kind: "watch"; readonly uid: string; readonly session: string }
   /** How far the audit goes, and what of it who asks may see. */
   | { readonly kind: "audit"; readonly by: By }
   | Ask;
@@ -129,7 +149,7 @@ export interface Ask {
   readonly fresh: { readonly uid: string; readonly number: string };
   /** Of a key that is to be; absent: there is none. */
   readonly key?: FreshKey;
-  /** Of the secret in the body of a provider that is to be; absent: there is none. */
+  /** Of the secret in the body of a provider or a subscription that is to be; absent: there is none. */
   readonly sealed?: string;
   /** Hash of a link that is to be; absent: there is none. */
   readonly link?: string;
@@ -283,6 +303,22 @@ const answerers = {
     }),
   rejectApplication: (state, actor, asked) =>
     rejectApplication(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  listSubscriptions,
+  addSubscription: (state, actor, asked) => {
+    const { by, sealed, dryRun } = asked;
+    if (sealed === undefined) return fail(refused(400, "bad-request", "no secret was sealed"));
+    return addSubscription(state, actor, { by, uid: asked.fresh.uid, asked: bodyOf(asked), sealed, dryRun });
+  },
+  changeSubscription: (state, actor, asked) =>
+    changeSubscription(state, actor, {
+      by: asked.by,
+      uid: uidOf(asked),
+      change: bodyOf(asked),
+      sealed: asked.sealed,
+      dryRun: asked.dryRun,
+    }),
+  deleteSubscription: (state, actor, asked) =>
+    deleteSubscription(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listProviders,
   addProvider: (state, actor, asked) =>
     addProvider(state, actor, {
@@ -316,6 +352,7 @@ const reads: readonly AskName[] = [
   "listUsers",
   "listRoles",
   "listKeys",
+  "listSubscriptions",
   "listProviders",
   "listInvitations",
   "listOpenings",
@@ -369,6 +406,17 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(logOutByProvider(state, request));
     case "ticket":
       return responseOf(issueTicket(state, request.session, request));
+    case "notice-add":
+      addNotice(state, request.subscription, request.news);
+      return responseOf(ok({}));
+    case "notice-said":
+      takeNoticeWord(state, request);
+      return responseOf(ok({}));
+    // It is answered when there is something (`tenancy.ts`).
+    case "notice-next":
+      return responseOf(ok({}));
+    case "watch":
+      return responseOf(beginWatch(state, request));
     case "audit":
       return responseOf(auditFor(state, request.by));
     case "ask":
@@ -431,7 +479,8 @@ function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<obj
   if (changed !== null && (dryRun || reads.includes(name))) return fail(changed);
   if (dryRun || reads.includes(name)) return answerers[name](state, actor.value, { ...asked, by, dryRun });
   const { user } = actor.value;
-  const isOwn = name === "addKey" && user !== null && asked.body.user === undefined;
+  const makesOwn = name === "addSubscription" || (name === "addKey" && asked.body.user === undefined);
+  const isOwn = makesOwn && user !== null;
   const about =
     name === "recoverAdmin"
       ? aboutAdmin(state, String(asked.body.name))

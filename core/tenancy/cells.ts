@@ -22,6 +22,7 @@ import {
   rightsOf,
   save,
   type TenancyState,
+  watcherOf,
 } from "./state.ts";
 
 /* Whose a cell is, and what a session may do with it. */
@@ -36,7 +37,8 @@ export function issueTicket(
   session: string,
   { hash, cell, child }: { readonly hash: string; readonly cell: string; readonly child?: CellName },
 ): Result<CellOwner, Refused> {
-  const actor = actorOf(state, { session });
+  const watcher = watcherOf(state, session, cell);
+  const actor = watcher === undefined ? actorOf(state, { session }) : ok({ user: watcher });
   if (!actor.ok) return actor;
   const worth = worthAt(state, session, cell, child);
   if (worth === null) return fail(noCell(child ?? cell));

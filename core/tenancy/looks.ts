@@ -15,6 +15,7 @@ import {
   save,
   type TenancyState,
   userOfSession,
+  watcherOf,
 } from "./state.ts";
 
 /*
@@ -28,13 +29,24 @@ const nothing: ActualLook = { open: false, user: "", account: "", rules: [] };
 
 /** What the bearer of a session may with a cell; null: the cell is not there for him. */
 export function mayWithCell(state: TenancyState, session: string, cell: string): ActualLook | null {
-  const user = userOfSession(state, session);
+  const watcher = watcherOf(state, session, cell);
+  const user = watcher ?? userOfSession(state, session);
+  const given = user === undefined ? null : rightsAt(state, user, cell);
+  if (user === undefined || given === null) return null;
+  if (watcher === undefined) return openTo(state, session, user, ownerOf(state, cell), given);
+  return allows(given.rules, watched) ? openTo(state, session, user, ownerOf(state, cell), onlyRead) : null;
+}
+/** What whoever watches a cell for somebody may do there. */
+const watched = "cell.read";
+const onlyRead = { rules: [{ verb: watched, effect: "allow" }] } as const;
+
+/** What a user may with a cell; null: the cell is not there for him. */
+export function rightsAt(state: TenancyState, user: UserRecord, cell: string): Pick<RoleRecord, "rules"> | null {
   const role = rightsOf(state, user);
   const account = ownerOf(state, cell);
   // What runs the cloud is opened by the operator's credential alone, which nobody here knows.
-  if (user === undefined || role === null || cell === rootCell) return null;
-  const given = isReached(state, user, role, account) ? role : delegatedTo(state, user, account, cell);
-  return given === null ? null : openTo(state, session, user, account, given);
+  if (role === null || cell === rootCell) return null;
+  return isReached(state, user, role, account) ? role : delegatedTo(state, user, account, cell);
 }
 const openTo = (
   state: TenancyState,

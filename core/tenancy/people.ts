@@ -24,6 +24,7 @@ import {
   type TenancyState,
   userSummary,
 } from "./state.ts";
+import { dropSubscriptionsOf } from "./subscriptions/subscriptions.ts";
 
 /* Users and roles. Nobody gives a right that he has not, and nobody changes a user or a role that may more than himself. */
 
@@ -263,6 +264,7 @@ export function deleteUser(
   if (dryRun) return ok(gone);
   endSessionsOf(state, found.value);
   dropKeysOf(state, found.value);
+  dropSubscriptionsOf(state, found.value);
   dropDelegations(state, uid);
   dropInvitationsBy(state, uid);
   save(state, "user", uid, null);

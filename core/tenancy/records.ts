@@ -1,6 +1,7 @@
 import type { CellName } from "../../model/cell/identifiers.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
+import type { CellNews, NoticeKind } from "../../model/contract/tenancy/subscriptions.ts";
 import type { KeyState, Standing } from "../../model/contract/tenancy/tenancy.ts";
 
 /*
@@ -80,6 +81,31 @@ export interface SessionRecord {
   readonly provider?: string;
   /** What that calls it; absent: it has not said. */
   readonly sid?: string;
+  /** UID of the subscription that it watches cells for: it reads these, and opens nothing else. */
+  readonly watch?: string;
+}
+/** A URL that is told of cells (`subscriptions/`). */
+export interface SubscriptionRecord {
+  /** UID. */
+  readonly user: string;
+  readonly url: string;
+  /** The secret that notices are signed with, as of a key. */
+  readonly sealed: string;
+  readonly cells: readonly string[];
+  readonly events: readonly NoticeKind[];
+  /** Milliseconds since 1970. */
+  readonly madeMs: number;
+  /** Of the notice that was made last. */
+  readonly number: number;
+}
+/** Record `notice/<uid of a subscription>/<number>`. */
+export interface NoticeRecord {
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  /** Null: a test. */
+  readonly news: CellNews | null;
+  /** Why it was given up; absent: it waits. */
+  readonly dead?: string;
 }
 /** A role that an account gives others on some of its cells. */
 export interface DelegationRecord {

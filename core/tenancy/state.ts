@@ -14,12 +14,14 @@ import type {
   HeldRecord,
   InvitationRecord,
   KeyRecord,
+  NoticeRecord,
   OpeningRecord,
   OwnerRecord,
   ProviderRecord,
   RoleRecord,
   SessionRecord,
   Subject,
+  SubscriptionRecord,
   TicketRecord,
   UsageRecord,
   UserRecord,
@@ -62,10 +64,35 @@ interface Tables {
   readonly opening: Map<string, OpeningRecord>;
   readonly application: Map<string, ApplicationRecord>;
   readonly usage: Map<string, UsageRecord>;
+  readonly subscription: Map<string, SubscriptionRecord>;
+  readonly notice: Map<string, NoticeRecord>;
+}
+/** The notices of one subscription, by their numbers, the oldest first, and how it goes with the first. */
+export interface Queue {
+  readonly waiting: number[];
+  readonly dead: number[];
+  tried: number;
+  /** Monotonic: not tried again before. */
+  dueMs: number;
+  said: string | null;
+  /** Monotonic: whoever carries it has said nothing until then, and another one may. Null: nobody does. */
+  carriedUntilMs: number | null;
+  /** Monotonic: when one was carried last. */
+  carriedMs: number;
+}
+export interface Notices {
+  /** By UID of the subscription. */
+  readonly queues: Map<string, Queue>;
+  /** Stands for what is watched: another one after each change of it, and of each process. */
+  watched: string;
+  changes: number;
+  /** The question of whoever carries notices, which is answered once there is something. */
+  waiting: { readonly id: number; readonly watched: string | null } | null;
 }
 export interface TenancyState {
   readonly outbox: Outbox;
   readonly tables: Tables;
+  readonly notices: Notices;
   /** `<uid of a domain>/<name>` → UID of the user. */
   readonly logins: Map<string, string>;
   /** `subjectKey` → UID of the user. */
@@ -129,6 +156,8 @@ export const emptyTables = (): Tables => ({
   usage: new Map(),
   opening: new Map(),
   application: new Map(),
+  subscription: new Map(),
+  notice: new Map(),
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;
@@ -300,10 +329,20 @@ export function isReached(state: TenancyState, user: UserRecord, role: RoleRecor
   return own !== undefined && other !== undefined && isInDomain(state, other.domain, own.domain);
 }
 
-/** The user of a session that counts. */
-export function userOfSession(state: TenancyState, hash: string): UserRecord | undefined {
+const sessionAt = (state: TenancyState, hash: string): SessionRecord | undefined => {
   const session = state.tables.session.get(hash);
-  return session === undefined || session.untilMs <= state.now.wallMs ? undefined : state.tables.user.get(session.user);
+  return session === undefined || session.untilMs <= state.now.wallMs ? undefined : session;
+};
+/** The user of a session that counts; one that watches cells is nobody's here. */
+export function userOfSession(state: TenancyState, hash: string): UserRecord | undefined {
+  const session = sessionAt(state, hash);
+  return session === undefined || session.watch !== undefined ? undefined : state.tables.user.get(session.user);
+}
+/** For whom this session reads these cells; undefined: it is none that watches. */
+export function watcherOf(state: TenancyState, hash: string, cell: string): UserRecord | undefined {
+  const { watch = "", user = "" } = sessionAt(state, hash) ?? {};
+  const { cells = [] } = state.tables.subscription.get(watch) ?? {};
+  return cells.includes(cell) ? state.tables.user.get(user) : undefined;
 }
 
 export const labelOf = (state: TenancyState, user: UserRecord): string =>

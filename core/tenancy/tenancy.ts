@@ -23,6 +23,8 @@ import { desireLimits, hearGranted, noteOwned } from "./quotas/quotas.ts";
 import { beginCounting, countAll, countBefore } from "./quotas/usage.ts";
 import type { HeldRecord } from "./records.ts";
 import { beginTree, emptyTables, type Kind, noteLogin, noteSession, type TenancyState } from "./state.ts";
+import { noticeTimer, restoreNotices, settleNotices, waitForNotice } from "./subscriptions/notices.ts";
+import { dropSubscriptionsOfNobody } from "./subscriptions/subscriptions.ts";
 
 /*
  * Who is who, and what they may: domains, accounts, users, roles, sessions, and whose a cell is. Each cell's controller decides what
@@ -52,7 +54,11 @@ const kinds: readonly Kind[] = [
   "opening",
   "application",
   "usage",
+  "subscription",
+  "notice",
 ];
+/** Nobody may more or less by these: what a subscription reads ends with its session. */
+const ofNoRight: readonly Kind[] = ["subscription", "notice"];
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
 /** Clients: `controller.<cell>`. Requests: `TenancyRequest` → `TenancyResponse`. */
@@ -91,6 +97,7 @@ function restore(restored: Restored): TenancyState {
   const state: TenancyState = {
     outbox: createOutbox(restored),
     tables: emptyTables(),
+    notices: { queues: new Map(), watched: "", changes: 0, waiting: null },
     logins: new Map(),
     subjects: new Map(),
     looks: new Map(),
@@ -145,6 +152,10 @@ function take(state: TenancyState, input: Input): void {
       release(state);
       break;
     case "timer":
+      if (input.name === noticeTimer) {
+        settleNotices(state);
+        return;
+      }
       sweep(state);
       break;
     case "request":
@@ -162,6 +173,7 @@ function take(state: TenancyState, input: Input): void {
   advanceDeclared(state);
   publishLooks(state, input.kind === "request" || input.kind === "actual" ? written(state) : "all");
   desireLimits(state);
+  settleNotices(state);
 }
 
 /**
@@ -175,7 +187,7 @@ function written({ outbox }: TenancyState): ReadonlySet<string> | "all" {
     const [kind = "", ...rest] = effect.key.split("/");
     if (kind === "ticket") tickets.add(rest.join("/"));
     // A session that is new is nobody's yet.
-    else if (isKind(kind) && (kind !== "session" || effect.value === null)) return "all";
+    else if (isKind(kind) && !ofNoRight.includes(kind) && (kind !== "session" || effect.value === null)) return "all";
   }
   return tickets;
 }
@@ -183,7 +195,9 @@ function written({ outbox }: TenancyState): ReadonlySet<string> | "all" {
 function start(state: TenancyState): void {
   state.started = true;
   beginTree(state);
+  restoreNotices(state);
   dropKeysOfNobody(state);
+  dropSubscriptionsOfNobody(state);
   dropWhatIsNobodys(state);
   if (state.wasPutBack) hold(state, "it was put back from a backup");
   const looked = new Set([...state.looks.values()].map(({ ticket }) => ticket));
@@ -254,6 +268,10 @@ function sweep(state: TenancyState): void {
 }
 
 function takeRequest(state: TenancyState, id: number, request: Json): void {
+  if (isObject(request) && request.kind === "notice-next") {
+    waitForNotice(state, id, typeof request.watched === "string" ? request.watched : null);
+    return;
+  }
   // Its edge alone asks, and has read what came from outside.
   const response = isObject(request)
     ? answer(state, request as unknown as TenancyRequest)

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { readSpecification } from "../../model/specification/specification.ts";
-import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
+import { shownByApp } from "../../runtime/tenancy/totp/totp.testing.ts";
 import type { TestIssuer } from "../tenancy/issuer.testing.ts";
 
 /*

@@ -39,13 +39,16 @@ export const isOutside = (address: string): boolean => {
   return family === 4 ? !inside.ipv4.check(address) : !inside.ipv6.check(address, "ipv6");
 };
 
+export type Resolve = (name: string) => Promise<readonly { readonly address: string }[]>;
+const byTheSystem: Resolve = (name) => resolveName(name, { all: true });
 /** An address of that name that may be spoken to. Rejects with a sentence where there is none. @param what of what kind it is: "a webhook" */
 export const outsideAddress = async (
   name: string,
   what: string,
   allows: typeof isOutside = isOutside,
+  resolve: Resolve = byTheSystem,
 ): Promise<string> => {
-  const found = isIP(name) !== 0 ? [{ address: name }] : await resolveName(name, { all: true });
+  const found = isIP(name) !== 0 ? [{ address: name }] : await resolve(name);
   const refused = found.find(({ address }) => !allows(address));
   if (refused !== undefined)
     throw new Error(
@@ -55,17 +58,18 @@ export const outsideAddress = async (
   if (first === undefined) throw new Error(`${name} has no address`);
   return first.address;
 };
-export const outsideOf = (url: URL, allows: typeof isOutside = isOutside): Promise<string> =>
-  outsideAddress(url.hostname.replace(/^\[|\]$/g, ""), "a webhook", allows);
+export const outsideOf = (url: URL, allows: typeof isOutside = isOutside, resolve?: Resolve): Promise<string> =>
+  outsideAddress(url.hostname.replace(/^\[|\]$/g, ""), "a webhook", allows, resolve);
 
 /** Null: it was taken; else why not, a sentence. */
 export const postNotice = async (
   { url: text, body, signature, number }: SignedNotice,
   allows: typeof isOutside = isOutside,
+  resolve?: Resolve,
 ): Promise<string | null> => {
   try {
     const url = new URL(text);
-    const host = await outsideOf(url, allows);
+    const host = await outsideOf(url, allows, resolve);
     const status = await new Promise<number>((resolve, reject) => {
       const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(
         {

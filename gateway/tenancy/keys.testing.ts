@@ -14,7 +14,7 @@ import type {
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { cloudStackSignature, sigV4Signature } from "../../runtime/tenancy/signatures.ts";
-import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
+import { shownByApp } from "../../runtime/tenancy/totp/totp.testing.ts";
 import { type Credential, sessionFor } from "./credentials.ts";
 
 /* A user with a key, at a gateway beside the service `tenancy` as a process of its own. */

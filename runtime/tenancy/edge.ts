@@ -38,6 +38,7 @@ import { type RunningService, runService } from "../process/process.ts";
 import { type AskService, answerAudit, busy, isTooShort, send } from "./answers.ts";
 import { Keys } from "./keys.ts";
 import { apply, newInvitation, newLink, recover, register, useLink } from "./links.ts";
+import { Notices } from "./notices.ts";
 import { Oidc } from "./oidc.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { SecondFactor } from "./second-factor.ts";
@@ -56,7 +57,12 @@ export async function runTenancy(configuration: ProcessConfiguration, observer: 
     (await running.request(request as unknown as Json)) as unknown as TenancyResponse;
   const sealKey = await readSealKey(configuration.directory);
   const tunnels = new Tunnels();
-  const secrets = { keys: new Keys(sealKey), factor: new SecondFactor(sealKey), oidc: new Oidc(sealKey, tunnels) };
+  const secrets = {
+    keys: new Keys(sealKey),
+    factor: new SecondFactor(sealKey),
+    oidc: new Oidc(sealKey, tunnels),
+    notices: new Notices(sealKey),
+  };
   const handler = tenancyHandler(ask, secrets, configuration.tenancy?.credentialHashes ?? [], running.audit);
   const upgrade = (incoming: PeerUpgrade): void => {
     if (mayAsk("tenancy", incoming.peer, "GET", incoming.url)) tunnels.accept(incoming);
@@ -71,6 +77,7 @@ interface Secrets {
   readonly keys: Keys;
   readonly factor: SecondFactor;
   readonly oidc: Oidc;
+  readonly notices: Notices;
 }
 
 const bodyLimitBytes = 256 * 1024;
@@ -78,7 +85,7 @@ const own = /^\/(?:(cells)|owners\/([^/?]+))(?:\?(.*))?$/;
 
 export const tenancyHandler = (
   ask: AskService,
-  { keys, factor, oidc }: Secrets,
+  { keys, factor, oidc, notices }: Secrets,
   credentialHashes: readonly string[],
   audit: RunningService["audit"] = () => [],
 ): PeerHandler => {
@@ -87,6 +94,10 @@ export const tenancyHandler = (
     const { peer, method, url } = incoming;
     if (!mayAsk("tenancy", peer, method, url)) {
       sendRefusal(response, 403, "forbidden", `the gateway may ask the service tenancy; this is "${peer}"`);
+      return;
+    }
+    if (notices.isAsked(method, url)) {
+      await notices.answer(ask, incoming, response);
       return;
     }
     const found = match(method, url);
@@ -126,7 +137,7 @@ export const tenancyHandler = (
       await changeFactor({ ask, room, factor }, by, found.name, incoming, response);
     else if (ticket !== null) await issue(ask, by, ticket, incoming, response);
     else if (found !== null && isAsk(found.name))
-      await answerRoute({ ask, room, keys, oidc }, by, { ...found, name: found.name }, incoming, response);
+      await answerRoute({ ask, room, keys, oidc, notices }, by, { ...found, name: found.name }, incoming, response);
     else await answerGateway(ask, by, incoming, response);
   };
 };
@@ -369,6 +380,7 @@ const asks: readonly AskName[] = [
   ...(["listInvitations", "addInvitation", "deleteInvitation"] as const),
   ...(["listOpenings", "addOpening", "deleteOpening"] as const),
   ...(["listApplications", "approveApplication", "rejectApplication"] as const),
+  ...(["listSubscriptions", "addSubscription", "changeSubscription", "deleteSubscription"] as const),
   ...(["listDelegations", "addDelegation", "deleteDelegation"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];
@@ -385,7 +397,13 @@ const fresh = (): Ask["fresh"] => ({
 });
 
 async function answerRoute(
-  { ask, room, keys, oidc }: { readonly ask: AskService; readonly room: WaitingRoom } & Pick<Secrets, "keys" | "oidc">,
+  {
+    ask,
+    room,
+    keys,
+    oidc,
+    notices,
+  }: { readonly ask: AskService; readonly room: WaitingRoom } & Omit<Secrets, "factor">,
   by: By,
   { name, parameters }: Match & { readonly name: RouteAsk },
   incoming: PeerRequest,
@@ -442,6 +460,13 @@ async function answerRoute(
   if (name === "addProvider" && typeof body.clientSecret === "string") {
     const { clientSecret, ...told } = body;
     send(response, await ask({ ...asked, body: told, sealed: oidc.seal(asked.fresh.uid, clientSecret) }));
+    return;
+  }
+  if (name === "addSubscription" || name === "changeSubscription") {
+    const { secret, ...told } = body;
+    const uid = parameters.uid ?? asked.fresh.uid;
+    const sealed = typeof secret === "string" ? { sealed: notices.seal(uid, secret) } : {};
+    send(response, await ask({ ...asked, body: told, ...sealed }));
     return;
   }
   const { password } = body;

@@ -6,7 +6,7 @@ import type { MadeTotp, NewTotp, RecoveryCodes, TotpCode, TotpOff } from "../../
 import type { JsonObject } from "../../model/json/json.ts";
 import { seal, unseal } from "../identity/own/seal.ts";
 import { verifyPassword } from "./passwords.ts";
-import { base32, hashOfRecovery, newRecoveryCodes, newSecret, stepOf, uriOf } from "./totp.ts";
+import { base32, hashOfRecovery, newRecoveryCodes, newSecret, stepOf, uriOf } from "./totp/totp.ts";
 
 /** Second factors at the edge of `tenancy`: secrets are drawn, sealed and opened here, and nowhere else. */
 export interface Asker {

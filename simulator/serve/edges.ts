@@ -30,6 +30,7 @@ import {
 import type { RunningService } from "../../runtime/process/process.ts";
 import { tenancyHandler } from "../../runtime/tenancy/edge.ts";
 import { Keys } from "../../runtime/tenancy/keys.ts";
+import { Notices } from "../../runtime/tenancy/notices.ts";
 import { Oidc } from "../../runtime/tenancy/oidc.ts";
 import { SecondFactor } from "../../runtime/tenancy/second-factor.ts";
 import { Tunnels } from "../../runtime/tenancy/tunnels.ts";
@@ -145,6 +146,7 @@ function tenancyEdge(request: (request: Json) => Promise<Json>, { tenancy }: Pro
     keys: new Keys(sealKey),
     factor: new SecondFactor(sealKey),
     oidc: new Oidc(sealKey, new Tunnels()),
+    notices: new Notices(sealKey),
   };
   const ask = async (asked: TenancyRequest): Promise<TenancyResponse> =>
     (await request(asked as unknown as Json)) as unknown as TenancyResponse;

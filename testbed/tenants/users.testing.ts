@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
+import { shownByApp } from "../../runtime/tenancy/totp/totp.testing.ts";
 import type { Testbed } from "../harness.ts";
 
 /*

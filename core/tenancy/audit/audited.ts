@@ -107,6 +107,9 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
       target: `a delegation of ${accountPath(state, delegation.account)}`,
       within: [...around(state, delegation.account), delegation.to],
     };
+  const subscriber = tables.user.get(tables.subscription.get(uid)?.user ?? "");
+  if (subscriber !== undefined)
+    return { target: `a subscription of ${labelOf(state, subscriber)}`, within: around(state, subscriber.account) };
   const provider = tables.provider.get(uid)?.name ?? (typeof body.issuer === "string" ? body.name : undefined);
   if (provider !== undefined) return { target: `the provider ${provider}`, within: [rootUid] };
   const key = tables.key.get(parameters.key ?? "");
@@ -142,6 +145,7 @@ const toldFields: ReadonlySet<string> = new Set([
   "issuer",
   "mappings",
   "cells",
+  "events",
   "to",
   "email",
 ]);

@@ -5,6 +5,7 @@ import { dropInvitationsBy, dropOpening, dropOpeningsOf } from "../logins/openin
 import { cellsByAccount, isKept } from "../owners/owners.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
 import { accountPath, domainPath, save, type TenancyState } from "../state.ts";
+import { countSubscriptionsOf, dropSubscriptionsOf } from "../subscriptions/subscriptions.ts";
 
 /*
  * The end of accounts and domains. That one is to end is one durable record; what is to be done next follows from what is still held, so a
@@ -51,6 +52,15 @@ const holders: readonly Holder[] = [
     },
     giveUp: (state, account) => {
       for (const user of usersOf(state, account)) dropKeysOf(state, user);
+    },
+  },
+  {
+    held: (state, account) => {
+      const count = usersOf(state, account).reduce((sum, user) => sum + countSubscriptionsOf(state, user), 0);
+      return count === 0 ? [] : [`${count} ${count === 1 ? "subscription" : "subscriptions"}`];
+    },
+    giveUp: (state, account) => {
+      for (const user of usersOf(state, account)) dropSubscriptionsOf(state, user);
     },
   },
   {

@@ -122,7 +122,8 @@ export function letIn(
     return fail(no);
   }
   const untilMs = state.now.wallMs + sessionMs;
-  for (const [oldest] of sessionsOf(state, user).slice(0, 1 - sessionsPerUser)) endSession(state, oldest);
+  const own = sessionsOf(state, user).filter(([, { watch }]) => watch === undefined);
+  for (const [oldest] of own.slice(0, 1 - sessionsPerUser)) endSession(state, oldest);
   save(state, "session", session, { user: user.uid, untilMs, ...byKey, ...by });
   log(state.outbox, "login/accepted", { user: labelOf(state, user), source });
   recordOwn(state, verb, { user: user.uid, session, source, ...byKey }, null);

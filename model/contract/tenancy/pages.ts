@@ -19,6 +19,7 @@ const orders = {
   listRoles: ({ builtIn, domain, name }) => `${builtIn === true ? 0 : 1} ${domain}/${name}`,
   listKeys: ({ id }) => `${id}`,
   listDelegations: ({ account, uid }) => `${account} ${uid}`,
+  listSubscriptions: ({ uid }) => `${uid}`,
   listProviders: ({ name, uid }) => `${name} ${uid}`,
   listInvitations: ({ domain, uid }) => `${domain} ${uid}`,
   listOpenings: ({ domain, uid }) => `${domain} ${uid}`,

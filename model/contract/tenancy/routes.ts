@@ -3,6 +3,7 @@ import { auditView } from "../audit/values.ts";
 import { gives, may, must, type Route, route, sends, several } from "../route.ts";
 import { boolean, pattern, record, text } from "../schema.ts";
 import { givesPages, paged } from "./paged.ts";
+import * as subscriptions from "./subscriptions.ts";
 import { dayPattern, dayRule } from "./usage.ts";
 import * as tenancy from "./values.ts";
 
@@ -323,6 +324,29 @@ export const tenantRoutes = {
     query: { dryRun },
     headers: ifMatch,
     answer: gives(tenancy.delegationSummary),
+  }),
+  listSubscriptions: route("GET /subscriptions", "tenant", "gateway", {
+    doc: "Which URLs are told of cells: the asker's own, and those of others that he may see (`subscription.read`).",
+    query: paged,
+    answer: givesPages(subscriptions.subscriptionSummary),
+  }),
+  addSubscription: route("POST /subscriptions", "tenant", "gateway", {
+    doc: "Has a URL told what becomes of cells, for as long as the asker may read them. The first notice is a test.",
+    more: 'Each notice is a `POST` of JSON with `Cells-Signature: t=<seconds>,v1=<HMAC-SHA-256 of "<t>.<body>">`. What is not answered by 2xx is tried again for a day, from 1 s on at growing intervals; a redirect is not followed. A session that was begun by a key makes none.',
+    query: { dryRun },
+    body: sends(subscriptions.newSubscription),
+    answer: gives(subscriptions.subscriptionSummary),
+  }),
+  changeSubscription: route("PUT /subscriptions/{uid}", "tenant", "gateway", {
+    doc: "Has another URL told, of other cells, or of other events. With another URL the secret is said anew, and what waited is dropped.",
+    query: { dryRun },
+    body: sends(subscriptions.subscriptionChange),
+    answer: gives(subscriptions.subscriptionSummary),
+  }),
+  deleteSubscription: route("DELETE /subscriptions/{uid}", "tenant", "gateway", {
+    doc: "Ends one: nothing more is posted.",
+    query: { dryRun },
+    answer: gives(subscriptions.subscriptionSummary),
   }),
   listProviders: route("GET /providers", "tenant", "gateway", {
     doc: "Providers of OpenID Connect by which people log in.",

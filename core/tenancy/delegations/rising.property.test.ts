@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { matches, type Rule, reaches } from "../../model/contract/tenancy/rules.ts";
-import type { AskName } from "./asks.ts";
-import type { UserRecord } from "./records.ts";
-import { accountPath, roleOf } from "./state.ts";
-import { type Bench, operator, settled } from "./tenancy.testing.ts";
+import { matches, type Rule, reaches } from "../../../model/contract/tenancy/rules.ts";
+import type { AskName } from "../asks.ts";
+import type { UserRecord } from "../records.ts";
+import { accountPath, roleOf } from "../state.ts";
+import { type Bench, operator, settled } from "../tenancy.testing.ts";
 
 /*
  * Whatever users do to users, roles and accounts: nobody rises. What one may is counted out here over all verbs there are, and some
