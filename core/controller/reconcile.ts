@@ -2,7 +2,7 @@ import { hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { desireChildren } from "./cells/children.ts";
 import { endAccounts } from "./cells/ending-accounts.ts";
-import { desireGuard, settleGuard } from "./cells/guard.ts";
+import { desireAlert, desireGuard, settleGuard } from "./cells/guard.ts";
 import { advanceEnding, nothingLeft, publishLife } from "./cells/life.ts";
 import type { Work } from "./changes/work.ts";
 import { updateStates } from "./explain/element-state.ts";
@@ -117,7 +117,10 @@ function collectDesires(state: ControllerState): void {
   desireStorage(state);
   desirePlacements(state);
   desireGroups(state);
-  state.pass.always("guard", (desires) => desireGuard(state, desires));
+  state.pass.always("guard", (desires) => {
+    desireGuard(state, desires);
+    desireAlert(state, desires);
+  });
   desireProtected(state);
   settlePolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.

@@ -120,6 +120,12 @@ export interface DesiredGuard {
   readonly boundAt?: number;
 }
 export const guardKey = "guard";
+/** Said by a cell's controller to the first HA Manager as long as the one that it has is gone: nobody else would tell a person. */
+export interface DesiredUnguarded {
+  readonly cell: CellName;
+  readonly haManager: PeerName;
+}
+export const unguardedKey = "unguarded";
 
 /**
  * A further HA Manager needs to know whether a host has power: management controllers are the first one's. What that reads as off it tells the

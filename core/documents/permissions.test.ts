@@ -103,6 +103,7 @@ const desired = [
   "requests/h1",
   "spare",
   "dedicated/h1",
+  "unguarded",
 
   "public/u-1",
   "reach/u-1",
@@ -232,7 +233,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "controller.root owner/u-1",
     "ha-manager fence/u-1",
   ],
-  "ha-manager desires": [...everyController("protected/u-1"), "controller.root settings"],
+  "ha-manager desires": [...everyController("protected/u-1", "unguarded"), "controller.root settings"],
   "agent desires": [
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>
       ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),

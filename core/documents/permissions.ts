@@ -222,7 +222,7 @@ export const permissions = {
   },
   "ha-manager": {
     desires: {
-      controller: ["protected/<uid>"],
+      controller: ["protected/<uid>", "unguarded"],
       "controller.root": ["host/<name>", "settings"],
       // Further ones at the first, which alone has powers read and cut.
       "ha-manager": ["power/<name>"],

@@ -1,6 +1,14 @@
 import { type HostName, hostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { type ActualHeartbeat, fenceKey, heartbeatKey, machinesKey, probeKey, settingsKey } from "../documents/ha.ts";
+import {
+  type ActualHeartbeat,
+  fenceKey,
+  heartbeatKey,
+  machinesKey,
+  probeKey,
+  settingsKey,
+  unguardedKey,
+} from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { presenceKey } from "../documents/presence.ts";
 import {
@@ -25,6 +33,7 @@ import { measureHa } from "./people/measure.ts";
 import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
+import { takeUnguarded } from "./people/unguarded.ts";
 import { takeAsked } from "./power/asked.ts";
 import { settleWait, takePower } from "./power/orders.ts";
 import { noteBoot } from "./power/power-state.ts";
@@ -88,6 +97,7 @@ function take(state: HaState, input: Input, now: Instant): void {
     case "desired":
       if (input.key === settingsKey) takeSettings(state, input.value);
       else if (input.key.startsWith(hostKey("" as HostName))) takeMaintained(state, input.key, input.value);
+      else if (input.key === unguardedKey) takeUnguarded(state, input.from, input.value);
       else if (!takeAsked(state, input.from, input.key, input.value))
         takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
       return;

@@ -1,4 +1,4 @@
-import { type HostName, hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type CellName, type HostName, hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import {
   type ActualFence,
   type ActualHeartbeat,
@@ -90,6 +90,8 @@ export interface HaState extends Known {
   readonly power: PowerState;
   /** Hosts that the operator has in maintenance: that they go is no accident. Not durable: it is desired here. */
   readonly maintained: Set<HostName>;
+  /** Cells whose own HA Manager is gone, and which that is; null: that cannot be read. Not durable: it is desired here. */
+  readonly unguarded: Map<CellName, PeerName | null>;
   /** Those that are open, by their keys. */
   readonly alerts: Map<string, Alert>;
   readonly notices: Notices<Webhook>;
@@ -160,6 +162,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     settings: settingsFrom({}),
     power: createPower(options.self !== servicePeer("ha-manager")),
     maintained: new Set(),
+    unguarded: new Map(),
     losses: new Map(),
     alerts: new Map(),
     notices: createNotices(channels.webhook),

@@ -279,6 +279,7 @@ export const desiredSamples = {
       settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
     },
     "power/<name>": { host: "h1", boot: 7, cut: true },
+    unguarded: { cell: "shop", haManager: "ha-manager.2" },
     "host/<name>": { host: "h1", state: "disabled" },
   },
   directory: {

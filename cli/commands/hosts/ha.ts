@@ -14,26 +14,30 @@ export const listHa = async (context: Context): Promise<void> => {
   for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
 };
 
-/** Of a cell whose HA Manager is gone no other one knows anything. */
-const unguardedIn = async (context: Context): Promise<readonly string[]> => {
+/** Cells whose HA Manager is gone, as they say it themselves; of which of them. */
+const unguardedIn = async (context: Context, only: (cell: string) => boolean): Promise<readonly string[]> => {
   const cells = await context
     .client()
     .cells()
     .catch((error: Error) => error);
   if (cells instanceof Error)
     return [printable(`whether each cell has an HA Manager that is there is not known: ${cells.message}`)];
-  return cells.flatMap(({ services: { unguarded } = {} }) => (unguarded === undefined ? [] : [printable(unguarded)]));
+  return cells.flatMap(({ cell, services: { unguarded } = {} }) =>
+    unguarded === undefined || !only(cell) ? [] : [printable(unguarded)],
+  );
 };
-const printUnguarded = async (context: Context): Promise<void> => {
+/** But those of which there is an alert beside it. */
+const printUnguarded = async (context: Context, alerts: HaReport["alerts"] = []): Promise<void> => {
   const { paint, print } = context.terminal;
-  for (const line of await unguardedIn(context)) print(paint("yellow", line));
+  const told = new Set(alerts.flatMap(({ kind, subject }) => (kind === "unguarded" ? [subject] : [])));
+  for (const line of await unguardedIn(context, (cell) => !told.has(cell))) print(paint("yellow", line));
 };
 
 /** `cells alerts`: what waits for a person. */
 export const listAlerts = async (context: Context): Promise<void> => {
   const report = await context.client().ha();
   if (context.json) return printJson(context, report.alerts ?? []);
-  await printUnguarded(context);
+  await printUnguarded(context, report.alerts);
   printAlerts(context, report);
 };
 const printAlerts = (context: Context, { alerts = [], webhook, mail, silent }: HaReport): void => {
@@ -207,7 +211,7 @@ export const whyHa = async (context: Context, path: string): Promise<void> => {
       exitCodes.refused,
       [
         ...silentOf(report.silent),
-        ...(await unguardedIn(context)),
+        ...(await unguardedIn(context, (each) => each === cell)),
         `nothing was to be done about ${path} in the last day; see \`cells why ${path}\``,
       ].join("\n"),
     );

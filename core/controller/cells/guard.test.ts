@@ -106,9 +106,12 @@ test("its machines, its summary and why say that nobody looks after them, and ho
     /whoever has declared shop gives its CellController another x\.services\.haManager.* role ha-manager with number 2 again/;
   assert.match(JSON.stringify(child.ask({ method: "WHY-ELEMENT", path: "shop/web" }).body), fix);
   assert.match(JSON.stringify(child.ask({ method: "SUMMARY" }).body), fix);
+  const said = (): Json | undefined => child.desired.get(peerName("ha-manager"))?.get("unguarded");
+  assert.deepEqual(said(), { cell: "shop", haManager: "ha-manager.2" }, "the first one opens an alert");
   child.withdraw(peerName("host.h1"));
   assert.match(child.phases()["shop/web"] ?? "", /host h1 is not reachable.*; ha-manager\.2, which looks after/);
   child.live({ guard: 3 });
+  assert.equal(said() ?? null, null);
   assert.doesNotMatch(JSON.stringify(child.ask({ method: "SUMMARY" }).body), /is gone/);
   assert.deepEqual((child.ask({ method: "SUMMARY" }).body as { services: Json }).services, {
     placer: 1,

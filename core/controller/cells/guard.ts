@@ -1,11 +1,11 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
-import { type DesiredGuard, guardKey } from "../../documents/ha.ts";
+import { type DesiredGuard, type DesiredUnguarded, guardKey, unguardedKey } from "../../documents/ha.ts";
 import { kindOf } from "../../documents/permissions.ts";
 import { servicePeer } from "../../documents/service-roles.ts";
 import type { Restored } from "../../env.ts";
 import { desire, log, write } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
-import { isGuardKnown } from "../services/guard.ts";
+import { isGuardKnown, whyUnguarded } from "../services/guard.ts";
 import {
   addDesire,
   type ControllerOptions,
@@ -60,6 +60,14 @@ export function leaveFormer(state: ControllerState): void {
   if (state.guard === null) return;
   for (const peer of [...releasing.keys()])
     if (kindOf(peer) === "ha-manager" && peer !== haManagerOf(state)) releasing.delete(peer);
+}
+
+/** The first HA Manager opens an alert: of a cell that is not its own it hears nothing else. */
+export function desireAlert(state: ControllerState, desires: Desires): void {
+  const alone = whyUnguarded(state);
+  if (alone === null || nothingLeft(state)) return;
+  const { cell } = state.options;
+  addDesire(desires, haManager, unguardedKey, { cell, haManager: alone.service } satisfies DesiredUnguarded);
 }
 
 /** Said where its volumes' leases are, until nothing of it is left; of the first one only where another was before it. */

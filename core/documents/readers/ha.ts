@@ -28,6 +28,7 @@ import {
   type DesiredRequests,
   type DesiredSettings,
   type DesiredSpare,
+  type DesiredUnguarded,
   type FencedVolume,
   fences,
   type MachineRequests,
@@ -62,6 +63,7 @@ export const desiredProtected = document(
 export const desiredGuard = document(
   object<DesiredGuard>({ cell: cellText, haManager: peerText, boundAt: optional(count) }),
 );
+export const desiredUnguarded = document(object<DesiredUnguarded>({ cell: cellText, haManager: peerText }));
 export const desiredPower = document(object<DesiredPower>({ host: hostText, boot: count, cut: yes }), {
   key: { field: "host", of: ({ host }: { readonly host: string }) => host },
 });

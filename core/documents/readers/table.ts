@@ -101,6 +101,7 @@ export const desiredDocuments = {
     "host/<name>": placement.desiredHost,
     settings: ha.desiredSettings,
     "power/<name>": ha.desiredPower,
+    unguarded: ha.desiredUnguarded,
   },
   directory: {
     "public/<uid>": cells.desiredPublic,
@@ -203,6 +204,7 @@ export const actualDocuments = {
     "<peer>/protected/<uid>": null,
     "<peer>/settings": null,
     "<peer>/power/<name>": null,
+    "<peer>/unguarded": null,
     "<peer>/over/<uid>": ha.actualOver,
     "<peer>/host/<name>": null,
   },

@@ -14,13 +14,15 @@ export const alertKinds = [
   "unfenced",
   /** A host that is heard goes on saying otherwise than what it was asked for. */
   "stuck",
+  /** The HA Manager of a cell is gone, and nobody looks after its VMs. */
+  "unguarded",
 ] as const;
 export type AlertKind = (typeof alertKinds)[number];
 
 /** Record `alert/<kind>/<subject>`. */
 export interface Alert {
   readonly kind: AlertKind;
-  /** A host, or the path of a VM with its cell's whole name first; of "paused" nothing. */
+  /** A host, a cell, or the path of a VM with its cell's whole name first; of "paused" nothing. */
   readonly subject: string;
   /** Milliseconds since 1970. */
   readonly since: number;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, hostPeer } from "../../../model/cell/identifiers.ts";
+import { hostName, hostPeer, peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
 import { World } from "../world.testing.ts";
 import { reportOf } from "./report.ts";
 
@@ -65,4 +66,26 @@ test("a VM that a guard holds is an alert of its own, until somebody has looked"
   assert.deepEqual(alertsOf(world), ["held shop:shop/a-1"]);
   world.release({ cell: "shop", path: "shop/a-1" });
   assert.deepEqual(alertsOf(world), []);
+});
+
+test("a cell whose own HA Manager is gone is an alert of the first one, as long as its controller says so, and nobody else", () => {
+  const world = new World(5);
+  const say = (from: string, value: JsonObject | null): void => {
+    world.give({ kind: "desired", from: peerName(from), key: "unguarded", value });
+  };
+  const gone = { cell: "shop", haManager: "ha-manager.2" };
+  say("controller.bank", gone);
+  assert.deepEqual([world.events, alertsOf(world)], [["document/refused"], []]);
+  say("controller.shop", { cell: "shop" });
+  assert.deepEqual([world.events, alertsOf(world)], [["document/refused"], []]);
+  say("controller.shop", gone);
+  assert.deepEqual([world.events, alertsOf(world)], [["alert/opened"], ["unguarded shop"]]);
+  assert.match(
+    reportOf(world.state).alerts?.[0]?.sentence ?? "",
+    /^ha-manager\.2, which looks after .* of shop, is gone.*x\.services\.haManager/,
+  );
+  say("controller.bank", null);
+  assert.deepEqual(alertsOf(world), ["unguarded shop"]);
+  say("controller.shop", null);
+  assert.deepEqual([world.events, alertsOf(world)], [["alert/ended"], []]);
 });

@@ -5,6 +5,7 @@ import type { HaState } from "../state.ts";
 import type { Alert } from "./alert.ts";
 import { addNotice } from "./notices.ts";
 import { stuckVms } from "./stuck.ts";
+import { unguardedAlerts } from "./unguarded.ts";
 
 /**
  * What a person is to look at, since the HA Manager goes no further by itself. One is open for each kind and subject, what is of one
@@ -99,6 +100,7 @@ function dueOf(state: HaState, now: Instant): readonly Due[] {
       subject: host,
       sentence: `${some(paths)} of ${host} cannot be fenced: \`cells ha why\` says what that waits for; where the power of ${host} is off, \`cells host dead ${host}\` goes on`,
     });
+  due.push(...unguardedAlerts(state));
   return due;
 }
 /** A sentence names a few of them. */
