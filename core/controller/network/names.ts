@@ -1,4 +1,5 @@
-import { mostPools } from "../../../model/addresses/pools.ts";
+import { parseNetwork } from "../../../model/addresses/addresses.ts";
+import { mostPools, whatHolds } from "../../../model/addresses/pools.ts";
 import type { Cidr, ElementPath } from "../../../model/cell/identifiers.ts";
 import { type DesiredZone, mostRanges, zoneKey } from "../../documents/network/network.ts";
 import { desiredZone } from "../../documents/readers/network.ts";
@@ -6,7 +7,7 @@ import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import { addDesire, type ControllerState, desiredNow, dnsManager, elementOf, saveElement } from "../state.ts";
-import { poolsInForce } from "./pools.ts";
+import { poolsInForce, poolsSaid } from "./pools.ts";
 
 /** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
 export const cellDomain = (state: ControllerState): string => `${state.options.cell}.${state.options.domain}`;
@@ -34,14 +35,22 @@ export function desireZone(state: ControllerState, desires: Desires): void {
   addDesire(desires, dnsManager, zoneKey, document);
 }
 
-/** Undefined: those of the DNS Manager's configuration. What machines may still have is not left out while it is not known. */
+/**
+ * Undefined: those of the DNS Manager's configuration. A pool of which machines still have a part stays as it is, since its zone is delegated by that
+ * name, and what machines may have is not left out while it is not known.
+ */
 function zonePools(state: ControllerState, declared: readonly Cidr[] | undefined): readonly Cidr[] | undefined {
   const now = poolsInForce(state);
-  if (now !== undefined) return now ?? undefined;
+  if (now === null) return undefined;
   const before = desiredZone.of(desiredNow(state, dnsManager, zoneKey))?.pools;
-  return before === undefined
-    ? declared
-    : [...new Set([...(declared ?? []), ...before])].slice(0, mostPools + mostRanges);
+  if (now === undefined && before === undefined) return declared;
+  const inForce = poolsSaid(state)?.external ?? [];
+  const pools = now ?? [...(declared ?? []), ...(before ?? [])];
+  const asDelegated = (pool: Cidr): Cidr => {
+    const network = inForce.includes(pool) ? null : parseNetwork(pool);
+    return before?.find((each) => network !== null && whatHolds(network, [each]) !== undefined) ?? pool;
+  };
+  return [...new Set(pools.map(asDelegated))].slice(0, mostPools + mostRanges);
 }
 
 function desireName(state: ControllerState, record: ElementRecord, desires: Desires): void {
