@@ -1,4 +1,5 @@
 import { hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
+import { poolsKey } from "../documents/network/network.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { desireChildren } from "./cells/children.ts";
 import { endAccounts } from "./cells/ending-accounts.ts";
@@ -29,10 +30,10 @@ import { advanceClaims, claimedHosts, desireClaims, publishOwners } from "./serv
 import { desireDedications, desireMarks } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireGroups } from "./services/groups.ts";
-import { desireHosts } from "./services/hosts.ts";
+import { desireHosts, isRoot } from "./services/hosts.ts";
 import { desirePools } from "./services/pools/external-pools.ts";
 import { advancePools, desirePooled, placersToFollow } from "./services/pools/given.ts";
-import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
+import { adoptSuccession, desireStandby, hostsWith, successors } from "./services/succession.ts";
 import { desireTenants, followTenants } from "./services/tenants.ts";
 import {
   addressManager,
@@ -163,6 +164,7 @@ function follow(state: ControllerState): void {
   for (const host of successors(state)) wanted.add(host);
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
   for (const peer of peersToHear(state)) wanted.add(peer);
+  if (isRoot(state)) for (const host of hostsWith(state, poolsKey)) wanted.add(hostPeer(host));
   if (state.foreign.size > 0) wanted.add(directory);
   if (isOnMode(state)) wanted.add(networkViewManager);
   if (state.ha) wanted.add(haManagerOf(state));
@@ -178,5 +180,8 @@ function follow(state: ControllerState): void {
     state.outbox.effects.push({ kind: "subscribe", to: peer, prefix });
     const offer = offers.get(peer);
     if (offer !== undefined) state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: offer });
+    // What it has on its way outside stands in the way of pools (`known-pools.ts`).
+    if (isRoot(state) && peer.startsWith("host."))
+      state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: "host" });
   }
 }

@@ -139,6 +139,16 @@ test("a pool in use is not taken away, nor one declared with a router or an inte
   assert.equal(put(root, declared("203.0.113.0/24", "198.18.0.0/24", "192.0.2.128/25")).status, 200);
 });
 
+test("every host is heard of what it has on its way outside, before it is told anything of pools", () => {
+  const root = new Root(rootMeans);
+  const hosts = ["h1", "h2"].map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));
+  const value = toJson({ hosts, complete: true });
+  const heard = root
+    .step({ kind: "actual", from: peerName("placer"), key: "hosts", value })
+    .flatMap((effect) => (effect.kind === "subscribe" && effect.prefix === "host" ? [effect.to] : []));
+  assert.deepEqual(heard, ["host.h1", "host.h2"]);
+});
+
 test("names by address are handed out of the pools that are in force", () => {
   const root = grown();
   const zone = {
@@ -157,6 +167,8 @@ test("names by address are handed out of the pools that are in force", () => {
   assert.deepEqual(zonePools(), ["203.0.113.0/24", "198.18.0.0/29"], "it has lost its store");
   put(root, { ...zone, ...declared("192.0.2.0/24") });
   assert.deepEqual(zonePools(), ["192.0.2.0/24", "203.0.113.0/24", "198.18.0.0/29"]);
+  says(root, { external: ["192.0.2.0/24"], kept: ["203.0.113.8/29"] });
+  assert.deepEqual(zonePools(), ["192.0.2.0/24", "203.0.113.0/24"], "the zone that is delegated");
   says(root, { external: ["192.0.2.0/24"] });
   assert.deepEqual(zonePools(), ["192.0.2.0/24"]);
   put(root, zone);
