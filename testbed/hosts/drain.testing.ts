@@ -15,7 +15,7 @@ const pinnedTo = (host: string | null): string =>
   `pinned extends Machine { ${host === null ? "" : `vm:x.placement.host "${host}";`} }`;
 
 /** What is there of the root cell in a testbed whose services are processes: its controller, for this and for `cells host dead`. */
-const beginRoot = async (t: Testbed): Promise<void> => {
+export const beginRoot = async (t: Testbed, hosts: readonly string[] = ["h1", "h2", "h3"]): Promise<void> => {
   await t.supervisor("POST", "/cells/root");
   const file = join(dirname(t.configFile), "root.sf");
   writeFileSync(file, "root extends Cell {\n}\n");
@@ -27,7 +27,7 @@ const beginRoot = async (t: Testbed): Promise<void> => {
   await lab.until(
     "every host has an element",
     () => lab.cells(t, "get", "root", "--output", "json"),
-    (text) => ["h1", "h2", "h3"].every((host) => text.includes(`"${host}"`)),
+    (text) => hosts.every((host) => text.includes(`"${host}"`)),
   );
 };
 const machinesAt = async (t: Testbed, host: string): Promise<number> =>

@@ -6,6 +6,7 @@ import type { ConnectionAnswer } from "../../model/api.ts";
 import type { Ended } from "../command.ts";
 import { outside, resolver } from "../configuration.ts";
 import type { Testbed } from "../harness.ts";
+import { beginRoot } from "../hosts/drain.testing.ts";
 import { cells, requestByTls, stateOf, until, untilReady } from "../lab.testing.ts";
 import { execIn } from "./questions.testing.ts";
 
@@ -183,6 +184,57 @@ async function hasAGatewayOfItsOwn(t: Testbed): Promise<void> {
   assert.match(await ask("no-credential-of-it"), /^HTTP\/1.1 401 /);
 }
 
+/**
+ * An operator's own addresses: a machine that comes then has one of these and is reached by it, the one that was there keeps its own, and what
+ * is in use, or is a host's, is refused.
+ */
+async function hasPoolsOfItsOwn(t: Testbed, before: string): Promise<void> {
+  const { code, stderr } = await t.outside(["ip", "route", "add", ownPool, "dev", "router", "src", outside.somebody]);
+  assert.equal(code, 0, stderr);
+  await beginRoot(t, ["h1", "h2"]);
+  const file = join(dirname(t.configFile), "root.sf");
+  const asked = (how: readonly string[], pools: readonly string[]): Promise<Ended> => {
+    const list = pools.map((pool) => `"${pool}"`).join(", ");
+    writeFileSync(file, `root extends Cell {\n${pools.length === 0 ? "" : `  x.pools.external [${list}];\n`}}\n`);
+    return t.cells([...how, file]);
+  };
+  const declare = (...pools: readonly string[]): Promise<Ended> => asked(["apply", "--yes"], pools);
+  /** Once its controller has heard what stands in the way. */
+  const refused = (why: RegExp, ...pools: readonly string[]): Promise<Ended> =>
+    until(
+      `${pools.join()} is refused: ${why}`,
+      () => asked(["plan"], pools),
+      ({ code, stderr }) => code !== 0 && why.test(stderr),
+    );
+  await refused(/leaves out 198\.18\.0\.\d+\/\d+, where subnets have addresses/, ownPool);
+  const declared = await declare(ownPool, "198.18.0.0/15");
+  assert.equal(declared.code, 0, declared.stderr);
+  const segment = /192\.0\.2\.1[12] is h[12]'s own on the way outside/;
+  await refused(segment, "192.0.2.8/29", ownPool, "198.18.0.0/15");
+  const late = join(dirname(t.configFile), "late.sf");
+  writeFileSync(late, example.replaceAll("/web/", "/late/").replace("web extends Cell", "late extends Cell"));
+  await cells(t, "apply", late, "--yes");
+  const address = (await stateOf(t, "late/server/card"))?.address ?? assert.fail("the late server has no address");
+  assert.match(address, /^198\.51\.100\./);
+  for (const each of [address, before])
+    await until(
+      `the page is fetched at ${each}`,
+      () => fetch(t, each, 443),
+      ({ stdout }) => /^HTTP\/1\.[01] 200 /.test(stdout),
+    );
+  assert.equal((await fetch(t, address, 22)).stdout, "", "no other port is open");
+  await refused(/leaves out 198\.51\.100\.\d+\/\d+, where subnets have addresses/);
+  await cells(t, "delete", "late", "--yes", "--allow-destroy", "late/server/boot");
+  const given = await until(
+    "nothing has addresses of it",
+    () => declare(),
+    (ended) => ended.code === 0,
+  );
+  assert.equal(given.code, 0);
+  assert.match((await fetch(t, before, 443)).stdout, /^HTTP\/1\.[01] 200 /);
+}
+const ownPool = "198.51.100.0/24";
+
 /** Where the page of the way out and in has been: `web` and `team` are there. */
 export async function outAndIn(t: Testbed): Promise<void> {
   const address = (await stateOf(t, "web/server/card"))?.address ?? assert.fail("the server has no address");
@@ -197,6 +249,7 @@ export async function outAndIn(t: Testbed): Promise<void> {
   assert.deepEqual([refused.code, refused.stdout], [1, ""], "no other port is open");
   const within = await execIn(t, "web/server/vm", ["sh", "-c", "echo here | socat -t2 - TCP4:127.0.0.1:22"]);
   assert.equal(within.stdout, "here\n", "although somebody listens there, too");
+  await hasPoolsOfItsOwn(t, address);
   const opened = await why(t, "internet -> web/server/vm:443");
   assert.equal(opened.allowed, true, opened.verdict);
   assert.match(opened.verdict, /opened by web\/in/);
