@@ -24,6 +24,8 @@ export function Placement({ who }: PageProps) {
   const status = statusIn(followed);
   const [chosen, setChosen] = useState<StandingMachine | null>(null);
   const [target, setTarget] = useState<string | null>(null);
+  // What would be said of each host waits meanwhile: the host that it is to be dropped on would move away.
+  const [isDragged, setDragged] = useState(false);
   const [ordered, setOrdered] = useState<{ readonly vm: string; readonly to: string } | null>(null);
   const trial = useTrial(chosen?.vm ?? null);
   if (status === null)
@@ -60,7 +62,11 @@ export function Placement({ who }: PageProps) {
               chosen={chosen}
               foretold={from === host.host ? null : trial.of(host.host)}
               onChoose={(machine) => setChosen(machine?.vm === chosen?.vm ? null : machine)}
-              onDrag={setChosen}
+              isDragged={isDragged}
+              onDrag={(machine) => {
+                if (machine !== null) setChosen(machine);
+                setDragged(machine !== null);
+              }}
               onTarget={() => setTarget(host.host)}
               isOwn={from === host.host}
             />
@@ -128,10 +134,13 @@ interface HostProps {
   readonly foretold: Foretold | null;
   readonly isOwn: boolean;
   readonly onChoose: (machine: StandingMachine) => void;
-  readonly onDrag: (machine: StandingMachine) => void;
+  /** Some machine is, just now. */
+  readonly isDragged: boolean;
+  /** Null: not any more. */
+  readonly onDrag: (machine: StandingMachine | null) => void;
   readonly onTarget: () => void;
 }
-function Host({ host, asker, chosen, foretold, isOwn, onChoose, onDrag, onTarget }: HostProps) {
+function Host({ host, asker, chosen, foretold, isOwn, isDragged, onChoose, onDrag, onTarget }: HostProps) {
   const { host: name, isHeard, administration, usedMiB, memoryMiB, machines } = host;
   const drop = (event: DragEvent): void => {
     event.preventDefault();
@@ -142,7 +151,7 @@ function Host({ host, asker, chosen, foretold, isOwn, onChoose, onDrag, onTarget
       <strong>{name}</strong> {!isHeard && <span className="danger">it is not heard</span>}{" "}
       {administration !== null && <span className="hint">{administration}</span>}
       <Share used={usedMiB} all={memoryMiB} unit="MiB" />
-      {chosen !== null && !isOwn && (
+      {chosen !== null && !isOwn && !isDragged && (
         <div>
           {foretold === null ? <span className="hint">What comes of it is being asked …</span> : <Said {...foretold} />}
           <button type="button" onClick={onTarget} aria-label={`Move ${chosen.vm} to ${name}`}>
@@ -159,7 +168,7 @@ function Host({ host, asker, chosen, foretold, isOwn, onChoose, onDrag, onTarget
               asker={asker}
               isChosen={chosen?.vm === machine.vm}
               onChoose={() => onChoose(machine)}
-              onDrag={() => onDrag(machine)}
+              onDrag={(begins) => onDrag(begins ? machine : null)}
             />
           </li>
         ))}
@@ -175,7 +184,7 @@ interface MachineProps {
   readonly asker: Asker | null;
   readonly isChosen: boolean;
   readonly onChoose: () => void;
-  readonly onDrag: () => void;
+  readonly onDrag: (begins: boolean) => void;
 }
 function Machine({ machine, host, asker, isChosen, onChoose, onDrag }: MachineProps) {
   const { vm, path, memoryMiB, isRunning } = machine;
@@ -191,7 +200,8 @@ function Machine({ machine, host, asker, isChosen, onChoose, onDrag }: MachinePr
       title={verdict?.why}
       aria-pressed={isChosen}
       onClick={onChoose}
-      onDragStart={onDrag}
+      onDragStart={() => onDrag(true)}
+      onDragEnd={() => onDrag(false)}
     >
       {vm} <span className="hint">{memoryMiB} MiB</span>
     </button>
