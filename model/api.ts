@@ -73,12 +73,10 @@ export function invalidSpecification(diagnostics: readonly Diagnostic[]): Refusa
 /** The value of "$state" in an element of `GET …?state=true`. Fields that do not apply to a type are absent. */
 export interface ElementState {
   readonly phase: "waiting" | "working" | "ready" | "failed" | "deleting";
-  /** In words. */
-  readonly reason: string | null;
+  readonly reason: string | null; // In words.
   /** As data, the first foremost. Absent: there is nothing to say, or it is of an earlier version. */
   readonly causes?: readonly Cause[];
-  /** ISO 8601. */
-  readonly since: string;
+  readonly since: string; // ISO 8601.
   readonly uid: string;
   /** It stays as it is until somebody changes something: it has failed, is owed something until a machine starts anew, or needs what is so. */
   readonly stuck?: true;
@@ -88,6 +86,7 @@ export interface ElementState {
   readonly power?: "on" | "off";
   /** What its liveness probes say; absent where none are sent. */
   readonly health?: "starting" | "answering" | "silent";
+  readonly reachability?: "ok" | "impaired" | "insufficient-data"; // Absent: it is not to run, or has no host yet.
   /** How often its guest has reset itself in this incarnation; absent: never. */
   readonly reboots?: number;
   /** How an incarnation ended last that nobody asked to end; `exited`: its guest powered off, `silent`: it answered no probes. */

@@ -5,6 +5,7 @@ const facts = ({ state }: ElementWithState): readonly string[] => [
   ...(state.power === undefined ? [] : [`power ${state.power}`]),
   ...(state.host == null ? [] : [`on ${state.host}`]),
   ...(state.incarnation === undefined || state.incarnation === 0 ? [] : [`incarnation ${state.incarnation}`]),
+  ...(state.reachability === undefined ? [] : [`reached: ${state.reachability}`]),
   ...(state.address == null ? [] : [state.address]),
   ...(state.name == null ? [] : [state.name]),
   ...(state.cidr == null ? [] : [state.cidr]),
@@ -13,7 +14,11 @@ const facts = ({ state }: ElementWithState): readonly string[] => [
 ];
 
 /** The reason if there is one, else the facts. */
-export const describe = (element: ElementWithState): string => element.state.reason ?? facts(element).join(", ");
+export const describe = (element: ElementWithState): string => {
+  const { reason, reachability } = element.state;
+  if (reason === null) return facts(element).join(", ");
+  return reachability === undefined || reachability === "ok" ? reason : `${reachability}: ${reason}`;
+};
 
 export const isReady = ({ state }: ElementWithState): boolean => state.phase === "ready";
 

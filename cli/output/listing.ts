@@ -22,6 +22,7 @@ const columns = {
   phase: ({ state }: Row) => state.phase,
   power: ({ state }: Row) => text(state.power),
   health: ({ state }: Row) => text(state.health),
+  reachability: ({ state }: Row) => text(state.reachability),
   host: ({ state }: Row) => text(state.host),
   address: ({ state }: Row) => text(state.address ?? state.cidr),
   mac: ({ state }: Row) => text(state.mac),

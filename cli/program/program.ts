@@ -237,6 +237,26 @@ const powerCommands = (program: Command, context: () => Context): void => {
   }
 };
 
+const instanceStatus = (program: Command, context: () => Context): void => {
+  withHelp(
+    program
+      .command("instance-status")
+      .description(
+        "list your VMs with whether each is reached: ok, impaired, or insufficient-data where nobody can say",
+      )
+      .action(async () =>
+        (await import("../commands/model/list.ts")).list(context(), {
+          type: "VM",
+          filters: [],
+          columns: "path,power,reachability,host,reason",
+          sort: "path",
+        }),
+      ),
+    ["cells instance-status", "cells instance-status --output json"],
+    "A VM is impaired where its host is declared dead, its probes are not answered, or a disk or its address is away. Of\none that is off, or has no host yet, nothing is said.",
+  );
+};
+
 const viewCommands = (program: Command, context: () => Context): void => {
   withHelp(
     program
@@ -271,8 +291,9 @@ const viewCommands = (program: Command, context: () => Context): void => {
       "cells list --filter host=h2 --sort type,-since",
       "cells list Volume --columns path,server,size --sort -size --output csv",
     ],
-    "Columns: path, cell, type, phase, power, health, host, address, mac, name, server, size (MiB), incarnation, reboots,\nsince, uid, reason.",
+    "Columns: path, cell, type, phase, power, health, reachability, host, address, mac, name, server, size (MiB), incarnation,\nreboots, since, uid, reason.",
   );
+  instanceStatus(program, context);
   withHelp(
     program
       .command("watch")

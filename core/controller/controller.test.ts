@@ -413,6 +413,7 @@ test("what is asked of a controller is answered or refused with a reason", () =>
     host: "h1",
     incarnation: 2,
     power: "on",
+    reachability: "ok",
   });
   const summary = world.ask({ method: "SUMMARY" }).body;
   const phases = { ready: 12 };

@@ -259,7 +259,7 @@ export class World {
     }
     if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);
     if (kind === "want") return this.shown.get(key.slice("want/".length)) ?? null;
-    if (kind === "cell") return this.children.get(id) ?? (this.withChildren ? childAnswer : null);
+    if (kind === "cell") return this.children.get(id) ?? (this.withChildren ? childAnswer(value) : null);
     if (kind === "reach") return this.agreed ? { agreed: true, hosts: [] } : null;
     if (kind === "name" || kind === "grant") {
       const { uid: _uid, ...own } = value as JsonObject;
@@ -427,16 +427,17 @@ export class World {
   }
 }
 
-const childAnswer = {
+/** A Cell Manager makes a child as it is told. */
+const childAnswer = (desired: Json): object => ({
   phase: "ready",
   reason: null,
   controller: "controller.web.shop",
   address: "10.0.3.9",
   version: 1,
   quota: null,
-  services: { placer: 1, storageManager: 1 },
+  services: { placer: 1, storageManager: 1, ...((desired as JsonObject).services as JsonObject | undefined) },
   ended: false,
-};
+});
 
 /** Volumes of the shop that its VMs write. */
 export const written: readonly string[] = ["shop/webDisk", "shop/dbDisk"];

@@ -381,3 +381,29 @@ test("with a store its configuration is lost, too: what machines have stays thei
   send({ kind: "request", id: 1, request: { kind: "configure", document: configuration } });
   assert.deepEqual([said(shop, "web").id, said(shop, "web").address], [id, "10.9.0.12"]);
 });
+
+test("an instance that is refused takes no room in a view from one that is not, however often both are asked about", () => {
+  const { want, said, start } = world();
+  const rules = (uid: string, cell: string, count: number): Json => ({
+    uid,
+    cell,
+    ingress: Array(count).fill(rule),
+    egress: [],
+  });
+  // All but 17 of 190,000 elements: room for one instance.
+  const cells = Array.from({ length: 9 }, (_, index) => `c${index}`);
+  const groups = [
+    ...cells.flatMap((cell) => Array.from({ length: 8 }, (_, index) => [cell, `${cell}-${index}`, 500] as const)),
+    ...[500, 500, 500, 435].map((count, index) => ["bank", `rest-${index}`, count] as const),
+  ];
+  for (const [cell, uid, count] of groups)
+    want(peerName(`controller.${cell}`), `security-group/${uid}`, rules(uid, cell, count));
+  start();
+  want(shop, "security-group/net", { uid: "net", cell: "shop", ingress: [], egress: [] });
+  want(shop, "instance/a", instance("a", "shop", []));
+  want(shop, "instance/b", instance("b", "shop"));
+  assert.match(String(said(shop, "a").reason), /is in no security group/);
+  assert.equal(said(shop, "b").address, "10.9.0.10");
+  want(shop, "instance/c", instance("c", "shop"));
+  assert.match(String(said(shop, "c").reason), /a view of the network has no room for one more instance/);
+});

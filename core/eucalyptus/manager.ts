@@ -108,6 +108,9 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
     complete: new Set(),
     wasRestored: restored.wasRestored === true,
     taken: { elements: 0, characters: 0 },
+    placed: null,
+    groupsChanged: 0,
+    beyond: { of: "", groups: new Map() },
     isIdDue: true,
   };
 }
@@ -176,6 +179,7 @@ function takeDesired(state: NetworkViewState, client: PeerName, key: string, val
   if (value === null) {
     if (before !== client) return;
     all.delete(uid);
+    state.groupsChanged += 1;
     state.unread.delete(uid);
     state.groupSince.delete(uid);
     state.isIdDue = true;
@@ -203,6 +207,7 @@ function takeDesired(state: NetworkViewState, client: PeerName, key: string, val
   }
   state.unread.delete(uid);
   all.set(uid, { client, document });
+  if (!isInstance) state.groupsChanged += 1;
   state.ids.of(isInstance ? "i" : "sg", uid, document.cell);
 }
 
@@ -234,21 +239,43 @@ function configure(state: NetworkViewState, document: Json): ConfigurationAnswer
 }
 
 function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions): void {
-  const { ids, book, groups } = state;
+  const { ids, groups } = state;
   hear(state);
-  const placed = (): Room => sum([...book.instances.values()].map(({ owner }) => roomOfInstance(owner)));
-  state.taken = sum([placed(), ...[...groups].map(([uid, { client }]) => roomOfGroup(client, ids.rulesOf(uid) ?? 0))]);
+  state.taken = sum([
+    placedRoom(state),
+    ...[...groups].map(([uid, { client }]) => roomOfGroup(client, ids.rulesOf(uid) ?? 0)),
+  ]);
   for (const id of [...state.book.instances.keys()]) if (!isWanted(state, id)) ask(state, { kind: "terminate", id });
   for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
   // Who had to wait for what others have.
   if (settle(state)) for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
   nameNetworkHosts(state);
-  const beyond = groupsBeyond(groups, placed(), (uid) => ids.rulesOf(uid));
-  for (const [uid, { document }] of groups)
-    ids.noteRules(uid, beyond.has(uid) ? null : document.ingress.length + document.egress.length);
+  const beyond = beyondNow(state);
   tellHosts(state, options, beyond);
   sayGroups(state, options, beyond);
   if (state.isIdDue) sweepIds(state, options);
+}
+
+/** Every change of who is in the book is of another version. */
+function placedRoom(state: NetworkViewState): Room {
+  const { version, instances } = state.book;
+  if (state.placed?.version === version && state.placed.count === instances.size) return state.placed.room;
+  const room = sum([...instances.values()].map(({ owner }) => roomOfInstance(owner)));
+  state.placed = { version, count: instances.size, room };
+  return room;
+}
+
+/** Asked anew where a group says something else, or instances take another room. */
+function beyondNow(state: NetworkViewState): Beyond {
+  const { ids, groups, groupsChanged } = state;
+  const room = placedRoom(state);
+  const of = `${groupsChanged} ${room.elements} ${room.characters}`;
+  if (state.beyond.of === of) return state.beyond.groups;
+  const beyond = groupsBeyond(groups, room, (uid) => ids.rulesOf(uid));
+  for (const [uid, { document }] of groups)
+    ids.noteRules(uid, beyond.has(uid) ? null : document.ingress.length + document.egress.length);
+  state.beyond = { of, groups: beyond };
+  return beyond;
 }
 
 /** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
@@ -314,9 +341,10 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
     said("a view of the network has no room for one more instance beside all that there are, with their groups' rules");
     return;
   }
-  state.taken = sum([state.taken, ...(before === undefined ? [room] : [])]);
   const instance = { id, owner: document.cell, cluster, node: document.host, groups };
   const run = ask(state, { kind: "run", instance });
+  // One that is refused takes no room, and one that is asked about again has it already.
+  if (before === undefined && book.instances.has(id)) state.taken = sum([state.taken, room]);
   // Which group it is in is no reason to leave it where its host is no more.
   const known = book.instances.get(id);
   const isElsewhere = known !== undefined && known.node !== document.host;

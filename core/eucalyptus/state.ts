@@ -11,7 +11,7 @@ import type { SliceDigest } from "../documents/network/policy.ts";
 import type { Outbox } from "../outbox.ts";
 import type { Book } from "./book.ts";
 import type { Ids } from "./ids.ts";
-import type { Room } from "./too-many-rules.ts";
+import type { Beyond, Room } from "./too-many-rules.ts";
 
 /** What the Network View Manager knows, and whom it has heard. */
 export interface NetworkViewManagerOptions {
@@ -48,6 +48,12 @@ export interface NetworkViewState {
   readonly wasRestored: boolean;
   /** Of a view, by what is in it. */
   taken: Room;
+  /** Of all instances in the book, and of the book's version of which that is. */
+  placed: { readonly version: number; readonly count: number; readonly room: Room } | null;
+  /** Another one after each change of what groups say. */
+  groupsChanged: number;
+  /** Groups that are in no view with their rules, and of what that is. */
+  beyond: { readonly of: string; readonly groups: Beyond };
   /** Ids may have become nobody's. */
   isIdDue: boolean;
 }

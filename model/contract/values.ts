@@ -212,6 +212,7 @@ export const elementState = record<api.ElementState>(
     incarnation: optional(integer()),
     power: optional(oneOf("on", "off")),
     health: optional(oneOf("starting", "answering", "silent")),
+    reachability: optional(oneOf("ok", "impaired", "insufficient-data")),
     reboots: optional(integer()),
     lastEnd: optional(
       record<NonNullable<api.ElementState["lastEnd"]>>({

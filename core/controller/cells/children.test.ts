@@ -49,6 +49,24 @@ test("a child that left the model is said to be ending until the Cell Manager sa
   assert.ok(!isThere(world));
 });
 
+test("a child that a Cell Manager of an earlier version has made on Diverter says so where a mode was asked for", () => {
+  const onEdge = { shop: { "x.type": "Cell", web: { ...child, "x.networkMode": "EDGE" } } };
+  const phaseOf = (services: object): string => {
+    const world = new World({ cellManager: true });
+    world.put(onEdge);
+    const uid = desired(world)?.uid ?? assert.fail("no child is desired");
+    world.children.set(uid, said("ready", { services }));
+    world.settle();
+    return world.phase("shop/web");
+  };
+  const numbers = { placer: 1, storageManager: 1 };
+  assert.equal(phaseOf({ ...numbers, networkMode: "EDGE" }), "ready");
+  assert.match(
+    phaseOf(numbers),
+    /failed: .*it has made the cell with the networks of DIVERTER in place of EDGE, .*upgrade it, take the cell out/,
+  );
+});
+
 test("what a Cell Manager without its store does not say is no child's end", () => {
   const { world, uid } = begin(said("ready"));
   world.silent.add(cellManager);

@@ -1,9 +1,18 @@
+import { said } from "../../../model/cause/cause.ts";
 import type { CellControllerElement } from "../../../model/cell/cell.ts";
 import { isLabel, type NamedChild, namedChild } from "../../../model/cell/child-document.ts";
 import { cellName, type ElementPath, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { diverter } from "../../../model/cell/network/network-mode.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import { boundOfChildren } from "../../../model/check/openness.ts";
-import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../../documents/cells.ts";
+import {
+  type ActualCell,
+  childName,
+  type DesiredCell,
+  type Entrance,
+  entranceKey,
+  rootCell,
+} from "../../documents/cells.ts";
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
 import { servicePeer } from "../../documents/service-roles.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
@@ -147,6 +156,8 @@ export function childState(state: ControllerState, record: ElementRecord, elemen
   if (untold !== null) return standing("failed", untold);
   const actual = actualOf(actualCell, state, cellManager, `cell/${record.uid}`);
   if (actual === undefined) return unanswered(state, cellManager);
+  const otherwise = whyOfAnotherMode(element, actual);
+  if (otherwise !== null) return standing("failed", ...said(cellManager, otherwise));
   const number = actual.unguarded === true ? actual.services?.haManager : undefined;
   const { phase, causes } = asSaid(cellManager, actual);
   if (number === undefined) return standing(phase, ...causes);
@@ -156,4 +167,11 @@ export function childState(state: ControllerState, record: ElementRecord, elemen
     { kind: "unguarded", service, number, cell: childName(state.options.cell, child.label) },
     ...causes,
   );
+}
+
+/** A Cell Manager of an earlier version knows no modes, and makes the cell without a word on Diverter, where its rules mean something else. */
+function whyOfAnotherMode({ networkMode }: CellControllerElement, { services }: ActualCell): string | null {
+  return services === undefined || services.networkMode === networkMode
+    ? null
+    : `it has made the cell with the networks of ${services.networkMode ?? diverter} in place of ${networkMode ?? diverter}, as a Cell Manager of an earlier version does: upgrade it, take the cell out of the model, and declare it again`;
 }

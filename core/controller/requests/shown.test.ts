@@ -127,3 +127,33 @@ test("of what a cell waits for, causes are told before what waits for them, in w
     ["shop/late", "shop/lateCard"],
   );
 });
+
+test("a machine that runs says whether it is reached: by its host, Presence, its probes, its disks and its address", () => {
+  const world = new World({ networkMode: "EDGE" });
+  const said = (path = "shop/web"): unknown => {
+    const part = shownWithState(world.state, path);
+    return part?.ok && isObject(part.value) && isObject(part.value.$state) && part.value.$state.reachability;
+  };
+  const off: JsonObject = { "x.type": "VM", "x.memory": 256, "x.desiredState": "off" };
+  const toDb: JsonObject = {
+    "x.type": "NetworkRule",
+    "x.address1": "<ref:/shop/front>",
+    "x.address2": "<ref:/shop/back>",
+  };
+  world.put(shop({ off, toDb: { ...toDb, "x.protocol": "tcp", "x.port2": 5432 } }));
+  assert.deepEqual([said(), said("shop/off"), said("shop/webCard")], ["ok", undefined, undefined]);
+  const uid = world.uidOf("shop/web");
+  // A vanished instance: its host does not say any more that its address is in place.
+  const there = { id: "i-00000001", address: "10.9.0.1", mac: "D0:0D:00:00:00:01" };
+  world.networks.set(uid, { phase: "waiting", reason: "its host h1 has yet to say", ...there });
+  world.settle();
+  assert.equal(said(), "impaired");
+  world.networks.delete(uid);
+  world.settle();
+  assert.equal(said(), "ok");
+  world.step({ kind: "reachable", peer: peerName("network-view-manager"), reachable: false });
+  assert.equal(said(), "insufficient-data", "nobody says where its address is");
+  world.step({ kind: "reachable", peer: peerName("network-view-manager"), reachable: true });
+  world.step({ kind: "reachable", peer: peerName("host.h1"), reachable: false });
+  assert.equal(said(), "insufficient-data", "nobody hears its host");
+});

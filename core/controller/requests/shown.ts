@@ -1,6 +1,6 @@
 import type { ElementState } from "../../../model/api.ts";
 import { getAt } from "../../../model/cell/document.ts";
-import { elementPath, type Uid } from "../../../model/cell/identifiers.ts";
+import { elementPath, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { isoTime } from "../../../model/cell/iso-time.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
@@ -11,9 +11,11 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { isObject, toJson } from "../../outbox.ts";
 import { told } from "../changes/standing.ts";
 import { stuckIn } from "../explain/stuck.ts";
+import { instanceOf, isOnMode, networkViewManager } from "../network/instances.ts";
 import type { ElementRecord } from "../records.ts";
 import { vmsInPool } from "../services/pools/asked.ts";
 import { actualOf, addressManager, type ControllerState, cellManager, recordAt, storageManagerOf } from "../state.ts";
+import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 import { trueSizeMiB } from "../volumes/true-size.ts";
 
@@ -123,11 +125,37 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
   };
 }
 
+/**
+ * Is a machine reached, as EC2 asks? By what its host says of it and of its probes, by Presence, by its disks, and in a mode of Eucalyptus by
+ * what became of its address. No time makes it another one: who is not heard is not known. Undefined: it is not to run, or at no host yet.
+ */
+function reachabilityOf(state: ControllerState, uid: Uid): ElementState["reachability"] {
+  const run = state.vms.get(uid)?.run ?? null;
+  if (run === null || run.host === null || run.stage !== "running") return undefined;
+  if (hostDied(state, run.host) !== null) return "impaired";
+  const actual = actualVmOf(state, uid, run);
+  if (state.reachable.get(hostPeer(run.host)) !== true || actual?.power !== "on") return "insufficient-data";
+  const manager = storageManagerOf(state);
+  const isAway = run.disks.some(
+    ({ volume }) => actualOf(actualVolume, state, manager, `volume/${volume}`)?.available === false,
+  );
+  if (actual.health === "silent" || isAway) return "impaired";
+  const instance = isOnMode(state) && run.interfaces.length > 0 ? instanceOf(state, uid) : null;
+  if (instance?.phase !== undefined && instance.phase !== "ready") return "impaired";
+  const isUnheard = instance === undefined || (instance !== null && state.reachable.get(networkViewManager) !== true);
+  return actual.health === "starting" || isUnheard ? "insufficient-data" : "ok";
+}
+
 /** What is only said of a VM when there is something to say. */
-function vmDetails(state: ControllerState, uid: Uid): Pick<ElementState, "health" | "reboots" | "lastEnd"> {
+function vmDetails(
+  state: ControllerState,
+  uid: Uid,
+): Pick<ElementState, "health" | "reachability" | "reboots" | "lastEnd"> {
   const vm = state.vms.get(uid);
   const actual = vm?.run == null ? undefined : actualVmOf(state, uid, vm.run);
+  const reachability = reachabilityOf(state, uid);
   return {
+    ...(reachability === undefined ? {} : { reachability }),
     ...(actual?.health === undefined ? {} : { health: actual.health }),
     ...(actual?.reboots === undefined ? {} : { reboots: actual.reboots }),
     ...(vm?.lastEnd === undefined ? {} : { lastEnd: vm.lastEnd }),
