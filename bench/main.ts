@@ -37,6 +37,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   documents: async () => (await import("./simulated/documents.ts")).documents,
   ha: async () => (await import("./simulated/ha.ts")).ha,
   tenancy: async () => (await import("./tenancy/tenancy.ts")).tenancy,
+  personalities: async () => (await import("./personalities/personalities.ts")).personalities,
   placement: async () => (await import("./placement/placement.ts")).placement,
   eucalyptus: async () => (await import("./eucalyptus/eucalyptus.ts")).eucalyptus,
   web: async () => (await import("./page/web.ts")).web,

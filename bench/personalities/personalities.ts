@@ -1,0 +1,74 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { median, rangeOf } from "../measure.ts";
+
+const run = promisify(execFile);
+const file = join(import.meta.dirname, "personalities-process.ts");
+
+async function measured(...asked: readonly string[]): Promise<Readonly<Record<string, number>>> {
+  const { stdout } = await run(process.execPath, ["--disable-warning=ExperimentalWarning", file, ...asked]);
+  return JSON.parse(stdout) as Readonly<Record<string, number>>;
+}
+const of = (measures: Readonly<Record<string, number>>, name: string): number => measures[name] ?? Number.NaN;
+
+async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): void =>
+    void figures.push({ what, unit, value, range: null, atMost, ...(note === undefined ? {} : { note }) });
+
+  const volumes = quick ? 2_000 : 100_000;
+  say(`search among ${volumes} persistent volumes`);
+  const found = await measured("search", String(volumes));
+  figure(`search among ${volumes} persistent volumes, p99`, "ms", of(found, "p99Ms"), 20, "processor time");
+  figure("the median of it", "ms", of(found, "p50Ms"), null);
+  figure("the index made of the model's text", "s", of(found, "rebuiltMs") / 1000, 10, "processor time");
+
+  const vms = quick ? 500 : 25_000;
+  say(`listing ${vms} VMs of 25 cells`);
+  const listed = await measured("listing", String(vms));
+  figure(
+    `listing ${vms} VMs over 25 cells, page by page`,
+    "s",
+    of(listed, "wallMs") / 1000,
+    1,
+    "CloudStack 4.20: 9.8 – 17.3 s",
+  );
+  figure("processor time of it", "s", of(listed, "cpuMs") / 1000, null, "gateway and 25 controllers");
+
+  say("writers of one cell");
+  const rounds = quick ? 1 : 5;
+  const ratios: number[] = [];
+  let [lost, again] = [0, 0];
+  const byVersion: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const alone = await measured("writers", "1");
+    const many = await measured("writers", "16");
+    const versions = await measured("writers", "16", "version");
+    ratios.push(of(many, "cpuMs") / of(alone, "cpuMs"));
+    byVersion.push(of(versions, "cpuMs") / of(alone, "cpuMs"));
+    lost += of(many, "lost") + of(versions, "lost");
+    again = of(versions, "again");
+  }
+  const ratio = (what: string, values: readonly number[], atMost: number | null, note: string): void =>
+    void figures.push({ what, unit: "×", value: median(values), range: rangeOf(values), atMost, note });
+  ratio("a change by one of 16 writers with `test`, against one writer's", ratios, 1.25, "processor time");
+  ratio(
+    "the same by `If-Match` alone",
+    byVersion,
+    null,
+    `processor time; for 640 changes ${again} were refused and made again`,
+  );
+  figure("changes that were lost", "×", lost, 0, "of all that were answered as done");
+  return figures;
+}
+
+export const personalities: Bench = {
+  title: "Personalities: lists, searches and writers",
+  method:
+    "Each in a process of its own. Lists: a gateway and the controllers of 25 cells over mutual TLS, all in one process, pages of 1,000, the median of five. " +
+    "Searches: a thousand by people of a hundred accounts, by words, tags and names, 100 answers at most. Writers: all 16 have read before any of them " +
+    "writes, at the controller's step function. Not measured here: harvests, memory.",
+  run: measureAll,
+};
