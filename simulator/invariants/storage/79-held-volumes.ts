@@ -1,4 +1,4 @@
-import { labelOf } from "../../world/cell-text.ts";
+import { labelOf, type MachineText } from "../../world/cell-text.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
@@ -16,22 +16,27 @@ export const heldVolumes: Invariant = {
     /** By volume: path of the copy, whose cell is the second. */
     const held = new Map<string, { readonly copy: string; readonly cell: string }>();
     const at = (path: string): readonly string[] => [...paths].flatMap(([uid, own]) => (own === path ? [uid] : []));
+    /** Volumes that an accepted text has left out: what a later one says of their path is about another. */
+    const left = new Set<string>();
     const learn = (cell: string): void => {
       const text = users.accepted.get(cell);
-      // Deleted: what was held is so still.
-      if (text == null) return;
-      const own = new Map((text.holds ?? []).map(({ own: volume, other }) => [`${labelOf(cell)}/${volume}`, other]));
+      const prefix = `${labelOf(cell)}/`;
+      const own = new Map((text?.holds ?? []).map(({ own: volume, other }) => [`${prefix}${volume}`, other]));
       for (const [uid, path] of paths) {
+        if (left.has(uid) || !path.startsWith(prefix)) continue;
+        // What was held is so still, also where the cell is deleted.
+        if (text == null || !isThere(path, text)) {
+          left.add(uid);
+          continue;
+        }
         const other = own.get(path)?.split("/");
         if (other !== undefined && files.has(uid))
           held.set(uid, { copy: `${labelOf(other[0] ?? "")}/${other[1]}`, cell: other[0] ?? "" });
-        else if (held.has(uid) && isThere(path, text)) held.delete(uid);
+        else if (other === undefined) held.delete(uid);
       }
     };
-    const isThere = (
-      path: string,
-      { machines }: { readonly machines: readonly { readonly name: string }[] },
-    ): boolean => machines.some(({ name }) => path.endsWith(`/${name}Data`));
+    const isThere = (path: string, { machines }: { readonly machines: readonly MachineText[] }): boolean =>
+      machines.some(({ name, data }) => data && path.endsWith(`/${name}Data`));
     kernel.watchers.push({
       log: (who, event, { volume, path, status }) => {
         if (event === "volume/placed") paths.set(String(volume), String(path));
