@@ -4,7 +4,7 @@ import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/ce
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { InUse } from "../documents/cells.ts";
 import type { PlacedTerms } from "../documents/pools.ts";
-import type { DesiredConnection, DesiredGrant, Phase } from "../documents/vocabulary.ts";
+import type { DesiredConnection, DesiredGrant, Phase, PlacedAmounts } from "../documents/vocabulary.ts";
 
 export interface Hearing {
   /** An operator has let a store count that had forked. Record `lost`. */
@@ -107,6 +107,10 @@ export interface Run {
   readonly boot?: number;
   /** By what it was placed there, as the host is to judge it once more; absent: its Placer is of a version before. */
   readonly terms?: PlacedTerms;
+  /** Names of its nice wishes that are so there; absent: none. */
+  readonly nice?: readonly string[];
+  /** What it has to have, where it has more by these; absent: what it has. */
+  readonly least?: PlacedAmounts;
   /** The host was told to run it, so only the host, or the certain end of its boot, can say that it is gone. */
   readonly handedOver: boolean;
   readonly memoryMiB: number;

@@ -58,6 +58,8 @@ export class World {
   ]);
   /** By VM and incarnation, `c1-4@1`: what the Placer says of its leaving. */
   readonly leaves = new Map<string, Leave>();
+  /** What the Placer says of a VM's place beside which it is. */
+  readonly gives = new Map<string, Partial<ActualPlacement>>();
   /** Of each host's machine. */
   readonly boots = new Map<HostName, number>();
   /** Ranges that the IP Address Manager gave to subnets of other cells. */
@@ -332,7 +334,7 @@ export class World {
         : [];
     const placed = { phase: host === null ? "waiting" : "ready", reason: null, incarnation, host, refusals } as const;
     const leave = this.leaves.get(key);
-    const more = leave === undefined ? {} : { leave };
+    const more = { ...this.gives.get(vm), ...(leave === undefined ? {} : { leave }) };
     return boot === undefined ? { ...placed, ...more } : { ...placed, boot, ...more };
   }
 

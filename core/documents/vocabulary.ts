@@ -308,7 +308,11 @@ export interface DesiredPlacement extends OfMode {
   readonly restart?: true;
   /** It was stopped there lately: it takes no room, and counts for groups and for what is held by who is there. */
   readonly off?: true;
+  /** What it has at `at`, by its nice wishes more than it has to have. Absent: that. */
+  readonly has?: PlacedAmounts;
 }
+/** What a VM gets of its host. */
+export type PlacedAmounts = { readonly memoryMiB: number; readonly cpus: number };
 /** What the operator says of a host that is not to take all that fits; `reserved` (tag `ha`): VMs alone whose host was lost. */
 export interface DesiredHost {
   readonly host: HostName;
@@ -322,6 +326,10 @@ export interface ActualPlacement extends Progress {
   /** `ActualHost.boot` of that host when it was chosen. */
   readonly boot?: number;
   readonly terms?: PlacedTerms;
+  /** Names of its nice wishes that are so there. Absent: none, or a Placer of a version before. */
+  readonly nice?: readonly string[];
+  /** By these more than it has to have. Absent: no more. */
+  readonly given?: PlacedAmounts;
   /** Per host why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly HostRefusal[];
   readonly advice?: Advice;
@@ -400,6 +408,8 @@ export interface DesiredVm {
   readonly boot?: number;
   /** By what it was placed. Absent: its controller or Placer is of a version before. */
   readonly terms?: PlacedTerms;
+  /** Names of its nice wishes that are so, which its guest is told. Absent: none. */
+  readonly nice?: readonly string[];
   /** Only beside `restart`. */
   readonly trial?: DesiredTrial;
 }

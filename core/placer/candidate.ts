@@ -32,6 +32,8 @@ export interface Reservation {
   readonly off?: true;
   /** By what it was placed; absent: by a version before. */
   readonly terms?: PlacedTerms;
+  /** Names of its nice wishes that were so; absent: none. */
+  readonly nice?: readonly string[];
 }
 
 /**
@@ -122,6 +124,8 @@ export interface Asker {
   readonly groupNamed: (name: string) => GroupKind | { readonly why: string } | null;
   /** Whether a strict VM may make one more host its account's alone; absent: it may. */
   readonly mayClaim?: () => boolean;
+  /** Where a host stands, by names from the zone down; undefined: in no place that has a name. */
+  readonly clusterOf: (host: HostName) => string | undefined;
   /** What is at the host holds no VM of its groups there. */
   readonly isEmptied: (host: HostName) => boolean;
 }
@@ -131,6 +135,7 @@ export const nobody: Asker = {
   accountOf: () => null,
   isOurs: () => false,
   groupNamed: () => null,
+  clusterOf: () => undefined,
   isEmptied: () => false,
 };
 
@@ -368,7 +373,7 @@ export function besidesAt({ cells }: HostUse, { vm, cell, placement }: DesiredPl
 export function reservationOf(
   client: PeerName,
   { vm, path, cell, incarnation, memoryMiB, cpus, placement, off }: DesiredPlacement,
-  { host, boot, terms }: Pick<Reservation, "host" | "boot" | "terms">,
+  { host, boot, terms, nice }: Pick<Reservation, "host" | "boot" | "terms" | "nice">,
 ): Reservation {
   const [spread, implicit] = [off === true ? null : spreadOf(placement), implicitOf(placement)];
   const groups = groupsOf(placement).filter((name) => !reservedGroupName.test(name));
@@ -387,6 +392,7 @@ export function reservationOf(
     ...(implicit === null ? {} : { implicit }),
     ...(groups.length === 0 ? {} : { groups: [...new Set(groups)] }),
     ...(terms === undefined ? {} : { terms }),
+    ...(nice === undefined ? {} : { nice }),
   };
 }
 

@@ -69,8 +69,15 @@ export function cellAround(client: PeerName): CellName {
 
 const nothing: readonly Membership[] = [];
 /** The affinity groups that a VM asks for, and where others of them count. */
-export function membershipsOf(usage: Usage, { vm, placement }: DesiredPlacement, asker: Asker): readonly Membership[] {
-  const names = groupsOf(placement);
+export const membershipsOf = (usage: Usage, request: DesiredPlacement, asker: Asker): readonly Membership[] =>
+  membershipsIn(usage, request, groupsOf(request.placement), asker);
+/** The same of groups by their names. */
+export function membershipsIn(
+  usage: Usage,
+  { vm }: Pick<DesiredPlacement, "vm">,
+  names: readonly string[],
+  asker: Asker,
+): readonly Membership[] {
   if (names.length === 0) return nothing;
   return [...new Set(names)].flatMap((name): readonly Membership[] => {
     const kind = reservedGroupName.test(name) ? null : asker.groupNamed(name);

@@ -154,6 +154,7 @@ export function askerOf(state: PlacerState, client: PeerName): Asker {
     isOurs,
     mayClaim: () => claimsLeft(state, 1) > 0,
     groupNamed: (name) => groupNamed(state, name, isOurs),
+    clusterOf: (host) => state.hosts.get(peerName(`host.${host}`))?.marks?.cluster,
     isEmptied: (host) => isEmptied(state, host),
   };
 }

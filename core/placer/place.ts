@@ -5,12 +5,13 @@ import { whyNoGroup } from "./filters/dedication.ts";
 import { whyNoPool } from "./filters/pool.ts";
 import { membershipsOf } from "./groups.ts";
 import { type Asked, isBetter, judge, type Ranked } from "./judge.ts";
+import { type Given, wishesOf } from "./wishes.ts";
 
 /** CPUs are shared in time; memory is not. */
 export const defaultRatios: Ratios = { cpu: cpuRatio, memory: 1 };
 
 export type Placed =
-  | { readonly host: HostName; readonly boot?: number }
+  | ({ readonly host: HostName; readonly boot?: number } & Given)
   /** `said`: what holds of the request, or of hosts that are not to be named; absent: nothing more than of each host. */
   | { readonly refusals: ActualPlacement["refusals"]; readonly said?: string };
 
@@ -20,16 +21,22 @@ export const askedOf = (usage: Usage, request: DesiredPlacement, ratios: Ratios,
   ratios,
   asker,
   memberships: membershipsOf(usage, request, asker),
+  wishes: wishesOf(usage, request, asker),
   avoid: new Set<string>(request.avoid ?? []),
   mayClaim: asker.isSystem || implicitOf(request.placement) !== "strict" || asker.mayClaim?.() !== false,
 });
-export const placedAt = ({ host, boot }: Ranked): Placed => ({ host, ...(boot === undefined ? {} : { boot }) });
+export const placedAt = ({ host, boot, given, so }: Ranked): Placed => ({
+  host,
+  ...(boot === undefined ? {} : { boot }),
+  ...(so === undefined ? {} : { so }),
+  ...(given === undefined ? {} : { given }),
+});
 
 /**
  * The host for a VM, or one sentence per host why it is not that one: each is said by one filter in `filters/` (`capacity.ts`, `dedication.ts`,
  * `implicit.ts`, `affinity.ts`, `groups.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said by `judge.ts`. A host that is others' is not named. Pure; `usage` is what
- * all reservations take, without the request's own. The cloud's own VMs stand at hosts that are nobody's as long as there are such. Of the hosts that pass, first those that the request would not rather avoid, then those with the fewest
- * VMs of its `x.placement.spread` and of its groups that are non-strict, then the one with the most free memory, so that VMs spread; ties by name.
+ * all reservations take, without the request's own. The cloud's own VMs stand at hosts that are nobody's as long as there are such. Of the hosts that pass, first those that the request would not rather avoid, then those whose nice wishes that are so weigh most, then those with the fewest
+ * VMs of its `x.placement.spread` and of its groups that are non-strict, then the one with the most free memory, so that VMs spread, or with the least where they are to pack; ties by name.
  * It looks at each host; `index/` finds the same one by looking at few.
  */
 export function place(

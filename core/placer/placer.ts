@@ -56,6 +56,7 @@ import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";
 import { createQuestions, sliceTimer, takeQuestion, workOn } from "./what-if/questions.ts";
+import type { Given } from "./wishes.ts";
 
 /*
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
@@ -329,7 +330,9 @@ const isOf = ({ incarnation, host }: Reservation, document: DesiredPlacement | u
 /** Under the path that its cell calls it now, by which others keep apart from it; and without its room once it has been stopped. */
 function renamed(state: PlacerState, reservation: Reservation, document: DesiredPlacement): Reservation {
   if (reservation.path === document.path && reservation.off === document.off) return reservation;
-  const changed = reservationOf(reservation.client, document, reservation);
+  const { memoryMiB, cpus, off } = reservation;
+  const has = off === true ? document.has : { memoryMiB, cpus };
+  const changed = reservationOf(reservation.client, { ...document, ...has }, reservation);
   state.reservations.set(changed.vm, changed);
   reserve(state.usage, changed);
   write(state.outbox, `reservation/${changed.vm}`, changed);
@@ -399,7 +402,8 @@ function placeBefore(state: PlacerState, document: DesiredPlacement): Pick<Reser
   if (host === undefined || actual === null) return null;
   const use = state.usage.get(host) ?? noUse();
   const candidate = { actual, use: useWithout(use, document.vm) };
-  if (!use.taken.has(document.vm) && capacity(candidate, document, state.ratios, nobody) !== null) return null;
+  const asked = { ...document, ...document.has };
+  if (!use.taken.has(document.vm) && capacity(candidate, asked, state.ratios, nobody) !== null) return null;
   return { host, ...(actual.boot === undefined ? {} : { boot: actual.boot }) };
 }
 
@@ -456,7 +460,7 @@ function keepPlace(
   state: PlacerState,
   client: PeerName,
   document: DesiredPlacement,
-  at: Pick<Reservation, "host" | "boot">,
+  at: Pick<Reservation, "host" | "boot"> & Given,
 ): void {
   const { vm, path, incarnation } = document;
   state.waiting.delete(vm);
@@ -464,7 +468,9 @@ function keepPlace(
   state.advised.last.delete(vm);
   state.continuing.delete(vm);
   const terms = termsOf(state, client, document, at.host);
-  const reservation = reservationOf(client, document, { ...at, ...terms });
+  const { host, boot, so: nice, given = document.has } = at;
+  const place = { host, ...(boot === undefined ? {} : { boot }), ...(nice === undefined ? {} : { nice }), ...terms };
+  const reservation = reservationOf(client, { ...document, ...given }, place);
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
@@ -472,13 +478,18 @@ function keepPlace(
   sayPlaced(state, reservation);
 }
 
-const sayPlaced = (state: PlacerState, { client, vm, incarnation, host, boot, terms }: Reservation): void => {
+const sayPlaced = (state: PlacerState, reservation: Reservation): void => {
+  const { client, vm, incarnation, host, boot, terms, nice, memoryMiB, cpus, off } = reservation;
   const placed = toActual("ready", null, incarnation, host, []);
+  const asked = state.wanted.get(vm)?.document;
+  const isMore = asked !== undefined && off !== true && (memoryMiB > asked.memoryMiB || cpus > asked.cpus);
   const leave = state.leaving.get(vm);
   const actual: ActualPlacement = {
     ...placed,
     ...(boot === undefined ? {} : { boot }),
     ...(terms === undefined ? {} : { terms }),
+    ...(nice === undefined ? {} : { nice }),
+    ...(isMore ? { given: { memoryMiB, cpus } } : {}),
     ...(leave === undefined ? {} : { leave }),
   };
   publish(state.outbox, actualKey(client, `placement/${vm}`), actual);

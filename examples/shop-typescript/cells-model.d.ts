@@ -221,7 +221,7 @@ declare module "cells/model" {
       readonly isolated?: "keep" | "restart";
     };
     readonly placement?: {
-      /** Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `pool`, `spread`, `apartFrom`. A change restarts the VM. */
+      /** Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `pool`, `apartFrom`; and which of the hosts that take it: `nice`, `spread`, `spreadOver`, `fill`. A change restarts the VM. */
       readonly [name: string]: Data;
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */

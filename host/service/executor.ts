@@ -169,7 +169,7 @@ const executeVm = async (
       const start = startOf(desired);
       for (const disk of desired.disks)
         disks.push(await storage.compose(disk, start === "resume" ? desired : undefined));
-      const { uid: vm, incarnation, name, memoryMiB, cpus, data, display } = desired;
+      const { uid: vm, incarnation, name, memoryMiB, cpus, data, display, nice } = desired;
       const files = (await filesFor?.(desired)) ?? null;
       return hypervisor.start({
         vm,
@@ -183,6 +183,7 @@ const executeVm = async (
         start,
         ...(files === null ? {} : { files }),
         ...(display === undefined ? {} : { display }),
+        ...(nice === undefined ? {} : { nice }),
       });
     }
     case "stop-machine":

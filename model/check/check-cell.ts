@@ -19,6 +19,7 @@ import type { Json } from "../json/json.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
 import { checkRecreatable } from "./check-recreatable.ts";
+import { checkWishes } from "./check-wishes.ts";
 import type { ReportFault } from "./fault.ts";
 import { checkBackup } from "./root-cell/check-backup.ts";
 import { checkHa } from "./root-cell/check-ha.ts";
@@ -90,7 +91,9 @@ function checkMachine(cell: Cell, machine: VmElement, fault: ReportFault): void 
 }
 
 /** Wishes about the host whose words are known; whatever else is written as `x.placement.…` asks for nothing. */
-function checkPlacement({ path, placement }: VmElement, fault: ReportFault): void {
+function checkPlacement(vm: VmElement, fault: ReportFault): void {
+  const { path, placement } = vm;
+  checkWishes(vm, fault);
   const { dedication, groups, tags, properties } = placement;
   if (tags !== undefined && readTags(tags) === null)
     fault("schema/value", "`x.placement.tags` is a list of tags of hosts", path, {

@@ -1,6 +1,7 @@
 import { parseNetwork } from "../addresses/addresses.ts";
 import type { Cell, CellControllerElement, CellLimits, Element, VolumeCopyElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
+import { mostOf } from "../cell/tenants/wishes/nice.ts";
 import type { Json } from "../json/json.ts";
 import type { ReportFault } from "./fault.ts";
 
@@ -34,12 +35,13 @@ const quantity = (
 const isVolume = (element: Element): boolean => element.type === "Volume" || element.type === "VolumeCopy";
 const quantities: readonly Quantity[] = [
   quantity("vms", "vms", (element) => Number(element.type === "VM"), ["VM", "VMs", "leave out"]),
-  quantity("memory", "memoryMiB", (element) => (element.type === "VM" ? element.memoryMiB : 0), [
-    "MiB of memory",
-    "MiB of memory",
-    "ask for less by",
-  ]),
-  quantity("cpus", "cpus", (element) => (element.type === "VM" ? element.cpus : 0), [
+  quantity(
+    "memory",
+    "memoryMiB",
+    (element) => (element.type === "VM" ? mostOf("memory", element.memoryMiB, element.placement) : 0),
+    ["MiB of memory", "MiB of memory", "ask for less by"],
+  ),
+  quantity("cpus", "cpus", (element) => (element.type === "VM" ? mostOf("cpus", element.cpus, element.placement) : 0), [
     "processor",
     "processors",
     "ask for less by",

@@ -165,6 +165,6 @@ test("Placers hear what VMs may ask for of a host: where it stands, its tags and
   assert.deepEqual(marks(), [{ host: "h2", cluster: "z1/p1/c11" }]);
   assert.deepEqual(refusal(root, "root/hosts/h1", { "x.type": "Host", "x.properties": { gpu: true } }), [
     "schema/value",
-    '`x.properties` has texts and whole numbers by names, at most 64 | Write it as `x.properties { gpu: "a100", sriov: 8 }`.',
+    '`x.properties` has texts and whole numbers by names, at most 64 | Write it as `x.properties extends DATA { gpu "a100"; sriov 8; }`.',
   ]);
 });

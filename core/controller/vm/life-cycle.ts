@@ -4,7 +4,7 @@ import type { VmElement } from "../../../model/cell/cell.ts";
 import { hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { actualVm } from "../../documents/readers/host.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
-import type { ActualConnection, ActualVm, Attachment } from "../../documents/vocabulary.ts";
+import type { ActualConnection, ActualPlacement, ActualVm, Attachment } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
 import { hasEnded } from "../../presence/group/deaths.ts";
 import type { Work } from "../changes/work.ts";
@@ -23,7 +23,7 @@ import {
   saveVm,
   storageManagerOf,
 } from "../state.ts";
-import { placementOf } from "./places/placement.ts";
+import { givenBy, placementOf } from "./places/placement.ts";
 import { restOf, withRun } from "./places/rested.ts";
 import { overOf } from "./protected.ts";
 import { requirementsOf } from "./requirements.ts";
@@ -161,12 +161,13 @@ function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
     return;
   }
   if (vm.strays !== undefined) return;
-  const { host = null, boot, terms } = placementOf(state, vm.uid, run) ?? {};
+  const placed: Partial<ActualPlacement> = placementOf(state, vm.uid, run) ?? {};
+  const { host = null, boot, terms } = placed;
   if (host === null || state.elements.get(vm.uid)?.reserving === true) return;
   // One that its host starts again by itself, in whatever boot, has not ended with any.
   const isBound = boot !== undefined && !isOwnVm(state, vm.uid);
   const said = { ...(isBound ? { boot } : {}), ...(terms === undefined ? {} : { terms }) };
-  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host, ...said } });
+  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host, ...said, ...givenBy(placed, run) } });
 }
 
 function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void {

@@ -109,6 +109,7 @@ function vmDocument(state: ControllerState, uid: Uid, run: Run): DesiredVm | nul
     ...service,
     ...(run.boot === undefined ? {} : { boot: run.boot }),
     ...(run.terms === undefined ? {} : { terms: run.terms }),
+    ...(run.nice === undefined ? {} : { nice: run.nice }),
     ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
     ...(awaitsGuest(element, disks) ? { ready: "booted" as const } : {}),
     ...(element.start === "resume" ? { start: element.start } : {}),

@@ -1,3 +1,4 @@
+import { mostNice } from "../../../model/cell/tenants/wishes/nice.ts";
 import {
   boolean,
   count,
@@ -92,6 +93,7 @@ const vm = object<DesiredVm>({
   restart: optional(oneOf("host")),
   boot: optional(count),
   terms: optional(placedTerms),
+  nice: optional(list(word, mostNice)),
   trial: optional(trial),
 });
 export const desiredVm = document(vm, { key: { field: "uid", of: ({ uid }) => uid } });

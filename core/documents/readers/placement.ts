@@ -6,6 +6,7 @@ import {
 } from "../../../model/cell/attributes/placement-settings.ts";
 import { modes } from "../../../model/cell/network/modes.ts";
 import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
+import { mostNice } from "../../../model/cell/tenants/wishes/nice.ts";
 import type { HostOffer, KnownMarks } from "../../../model/check/check-hosts.ts";
 import {
   boolean,
@@ -34,6 +35,7 @@ import type {
   HostOffers,
   HostRefusal,
   Leave,
+  PlacedAmounts,
 } from "../vocabulary.ts";
 import { placedTerms } from "./pools.ts";
 import {
@@ -54,6 +56,7 @@ import {
 
 /** Readers of what hosts offer and of what is placed where. */
 
+const amounts = object<PlacedAmounts>({ memoryMiB: amountMiB, cpus: count });
 export const desiredPlacement = document(
   object<DesiredPlacement>({
     vm: uidText,
@@ -71,6 +74,7 @@ export const desiredPlacement = document(
     moveTo: optional(hostText),
     restart: optional(oneOf(true)),
     off: optional(oneOf(true)),
+    has: optional(amounts),
     networkMode: optional(oneOf(...modes)),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
@@ -100,6 +104,8 @@ export const actualPlacement = document(
     host: nullable(hostText),
     boot: optional(count),
     terms: optional(placedTerms),
+    nice: optional(list(word, mostNice)),
+    given: optional(amounts),
     refusals: list(refusal, most.hosts),
     advice: optional(advice),
     leave: optional(leave),

@@ -19,11 +19,16 @@ import {
 import { roomFor } from "../machine-memory.ts";
 import { askedOf } from "../place.ts";
 import { isForSystem } from "../room/system-hosts.ts";
+import { crowdAt, niceAt } from "../wishes.ts";
 import { type HostClass, type HostEntry, type Indexed, type Open, refresh } from "./classes.ts";
 import { standingFor } from "./occupancy.ts";
 import { specialHosts } from "./special.ts";
 
 const mostShapes = 4096;
+/** Asked for by nobody whose wishes say nothing of it. */
+const noRoom = (): never => {
+  throw new Error("one that asks for more is looked for at each host");
+};
 const marksAsked = (placement: Json): Json =>
   isObject(placement) && markWishes.some((wish) => placement[wish] !== undefined)
     ? markWishes.map((wish) => placement[wish] ?? null)
@@ -77,19 +82,27 @@ function shapeOf({ index, ratios }: Indexed, { request, asker, mayClaim }: Asked
 /** The best host of a class of which the request says nothing. */
 function bestOf(
   { hosts, machineMiB, like: { pooled } }: HostClass,
-  request: DesiredPlacement,
+  { request, wishes }: Asked,
   special: ReadonlySet<HostName>,
 ): HostEntry | null {
-  let best: HostEntry | null = null;
-  const packs = packsAt(pooled).packs === true;
+  const isRoom = ({ freeMiB }: HostEntry): boolean => request.memoryMiB <= roomFor(freeMiB, machineMiB);
+  const takes = ({ host, freeCpus }: HostEntry): boolean => freeCpus >= request.cpus && !special.has(host);
+  if (packsAt(pooled, wishes).packs === true) {
+    let best: HostEntry | null = null;
+    // From the fullest on; of several that are as full the first by name stands last here.
+    for (let at = hosts.buckets.length - 1; at >= 0; at -= 1)
+      for (const entry of (hosts.buckets[at] as HostEntry[]).toReversed()) {
+        if (best !== null && entry.freeMiB > best.freeMiB) return best;
+        if (isRoom(entry) && takes(entry)) best = entry;
+      }
+    return best;
+  }
   for (const bucket of hosts.buckets)
     for (const entry of bucket) {
-      if (request.memoryMiB > roomFor(entry.freeMiB, machineMiB)) return best;
-      if (entry.freeCpus < request.cpus || special.has(entry.host)) continue;
-      if (!packs) return entry;
-      if (best === null || entry.freeMiB < best.freeMiB) best = entry;
+      if (!isRoom(entry)) return null;
+      if (takes(entry)) return entry;
     }
-  return best;
+  return null;
 }
 
 /** The host that `place` would choose among all; null: it would refuse, and say why. */
@@ -98,7 +111,11 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
   refresh(indexed, asker.accountOf);
   const { index, usage, ratios } = indexed;
   const asked: Asked = askedOf(usage, request, ratios, asker);
-  const { hosts: special, isAll } = specialHosts(asked);
+  const { wishes } = asked;
+  // How much more it could have each host says for itself.
+  const { hosts: special, isAll } = wishes.asksMore
+    ? { hosts: new Set(index.entries.keys()), isAll: true }
+    : specialHosts(asked);
   let best: Ranked | null = null;
   for (const host of special) {
     const view = index.entries.get(host)?.view;
@@ -111,7 +128,7 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
   for (const { kind, homes } of asked.memberships)
     if (kind === "non-strict host affinity" && homes.size > 0) besides += 1;
   for (const { class: each, isOthers, asked: wish, held } of shapeOf(indexed, asked)) {
-    const entry = bestOf(each, request, special);
+    const entry = bestOf(each, asked, special);
     if (entry === null) continue;
     const { host, freeMiB, view } = entry;
     const ranked: Ranked = {
@@ -121,9 +138,11 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
       isOthers,
       asked: wish,
       held,
+      ...niceAt(wishes, { host, marks: view.marks }, request, noRoom),
+      crowd: crowdAt(wishes, view.marks),
       besides,
       freeMiB,
-      ...packsAt(view.pooled),
+      ...packsAt(view.pooled, wishes),
     };
     if (best === null || isBetter(ranked, best)) best = ranked;
   }

@@ -7,7 +7,7 @@ import type { ActualHost, ActualTaken, DesiredPlacement } from "../../documents/
 import { below, seedOf } from "../../random.ts";
 import { type HostView, noteTaken, type Reservation, release, reservationOf, reserve } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
-import { defaultRatios, place } from "../place.ts";
+import { defaultRatios, place, placedAt } from "../place.ts";
 import { createPlacer } from "../placer.ts";
 import type { PlacerState } from "../state.ts";
 import { choose } from "./choose.ts";
@@ -88,6 +88,9 @@ class Cloud {
     if (this.is(7)) placement.tags = this.pick(["ssd", ["ssd", "gpu"], "none"]);
     if (this.is(9)) placement.properties = this.pick([{ sriov: 4 }, { gpu: "a100", sriov: 8 }]);
     if (this.is(8)) placement.zone = this.pick(["z1", "z2"]);
+    if (this.is(4)) placement.fill = this.pick(["pack", "spread"]);
+    if (this.is(3)) placement.spreadOver = this.pick(["zone", "pod", "cluster", "host"]);
+    if (this.is(4)) placement.nice = this.nice();
     const request: DesiredPlacement = {
       vm,
       path: `${cell.split(".")[0]}/${vm}` as never,
@@ -102,6 +105,22 @@ class Cloud {
       ...(this.is(4) ? { networkMode: this.pick(["EDGE", "MANAGED"] as const) } : {}),
     };
     return { client: peerName(`controller.${cell}`), request };
+  }
+
+  nice(): JsonObject {
+    const wishes: readonly JsonObject[] = [
+      { zone: this.pick(["z1", "z2"]) },
+      { cluster: "z1/p1/c1" },
+      { tags: this.pick(["ssd", "gpu", "none"]) },
+      { properties: { sriov: 4 } },
+      { group: this.pick(["g", "n", "m"]) },
+      ...(this.is(3) ? [{ memory: this.pick([400, 1000, 1900]) }, { cpus: this.pick([7, 20]) }] : []),
+    ];
+    const several = Array.from({ length: 1 + below(this.chance, 3) }, (_, at) => [
+      `w${at}`,
+      { ...this.pick(wishes), weight: 1 + below(this.chance, 3) },
+    ]);
+    return Object.fromEntries(several);
   }
 
   happen(): void {
@@ -161,7 +180,7 @@ class Cloud {
 test("the index chooses what a scan of all hosts chooses", (context) => {
   const cloud = new Cloud();
   const { state } = cloud;
-  let [placed, refused] = [0, 0];
+  let [placed, refused, given] = [0, 0, 0];
   for (let event = 0; event < events; event += 1) {
     cloud.happen();
     if (cloud.is(20)) state.settings = { systemHosts: cloud.pick([0, 2, 5, 9]) };
@@ -169,8 +188,7 @@ test("the index chooses what a scan of all hosts chooses", (context) => {
     const asker = askerOf(state, client);
     const scan = place([...state.hosts.values()], state.usage, request, defaultRatios, asker);
     const chosen = choose(state, request, asker);
-    const found =
-      chosen === null ? null : { host: chosen.host, ...(chosen.boot === undefined ? {} : { boot: chosen.boot }) };
+    const found = chosen === null ? null : placedAt(chosen);
     const said = (): string => `seed ${seed}, event ${event}: ${JSON.stringify({ request, scan, found })}`;
     if ("refusals" in scan) assert.equal(found, null, said());
     else assert.deepEqual(found, scan, said());
@@ -180,10 +198,15 @@ test("the index chooses what a scan of all hosts chooses", (context) => {
     const before = cloud.reserved.get(request.vm);
     if (before !== undefined) release(state.usage, before);
     const off = cloud.is(8) ? { off: true as const } : {};
-    const reservation = reservationOf(client, { ...request, ...off }, found);
+    if ("refusals" in found) assert.fail(said());
+    if (found.given !== undefined) given += 1;
+    const reservation = reservationOf(client, { ...request, ...found.given, ...off }, found);
     cloud.reserved.set(request.vm, reservation);
     reserve(state.usage, reservation);
   }
-  context.diagnostic(`seed ${seed}: ${placed} placed, ${refused} refused`);
+  context.diagnostic(
+    `seed ${seed}: ${placed} placed, ${given} of them with more than they have to have, ${refused} refused`,
+  );
   assert.ok(placed > events / 10 && refused > events / 10, `${placed} placed, ${refused} refused`);
+  assert.ok(given > events / 1000, `${given} given more`);
 });

@@ -5,7 +5,7 @@ import { names } from "../filters/affinity.ts";
 import type { Asked } from "../judge.ts";
 
 /** Hosts of which the request itself says something; `isAll`: no other one is to be looked at. */
-export function specialHosts({ request, usage, memberships, avoid }: Asked): {
+export function specialHosts({ request, usage, memberships, wishes, avoid }: Asked): {
   readonly hosts: ReadonlySet<HostName>;
   readonly isAll: boolean;
 } {
@@ -18,6 +18,7 @@ export function specialHosts({ request, usage, memberships, avoid }: Asked): {
   const hosts = new Set<HostName>([...avoid] as HostName[]);
   for (const host of usage.placesOf.get(vm) ?? []) hosts.add(host);
   for (const { homes } of memberships) for (const host of homes.keys()) hosts.add(host as HostName);
+  for (const { homes } of wishes.groups.values()) for (const host of homes.keys()) hosts.add(host as HostName);
   const ofCell = usage.cells.get(cell);
   if (ofCell === undefined) return { hosts, isAll: false };
   const spread = spreadOf(placement);

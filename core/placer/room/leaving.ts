@@ -8,6 +8,7 @@ import { neighboursOf } from "../filters/implicit.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
 import type { PlacerState } from "../state.ts";
+import type { Amounts } from "../wishes.ts";
 
 /*
  * A VM leaves its host when that is in maintenance, or when the operator has it go to another one. It runs on where it is until room is kept
@@ -87,12 +88,19 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
         reservation,
         hosts.filter(({ host }) => host === kept.host),
       );
-    if (!there && kept.memoryMiB === reservation.memoryMiB) return { to: kept.host, refusals: [] };
+    if (!there && kept.memoryMiB === leastOf(state, reservation).memoryMiB) return { to: kept.host, refusals: [] };
     giveUp(state, vm);
   }
   const placed = placeAt(state, reservation, hosts);
   if (!("refusals" in placed)) {
-    const room: Reservation = { ...reservation, ...placed };
+    const { host, boot } = placed;
+    const { boot: _former, ...rest } = reservation;
+    const room: Reservation = {
+      ...rest,
+      ...leastOf(state, reservation),
+      host,
+      ...(boot === undefined ? {} : { boot }),
+    };
     state.next.set(vm, room);
     reserve(state.usage, room);
     write(state.outbox, nextKey(vm), room);
@@ -108,6 +116,12 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
       ? [{ host: to, kind: "unreachable", why: "there is no such host", lifts: "let it join" }]
       : placed.refusals;
   return { to: null, refusals };
+}
+
+/** What it has to have: elsewhere it may get less than it has here by its nice wishes. */
+function leastOf({ wanted }: PlacerState, { vm, memoryMiB, cpus }: Reservation): Amounts {
+  const { memoryMiB: leastMiB = memoryMiB, cpus: least = cpus } = wanted.get(vm)?.document ?? {};
+  return { memoryMiB: leastMiB, cpus: least };
 }
 
 /** What the root administrator is told of a move between what is dedicated, or held, and what is not. It is not refused for that. */

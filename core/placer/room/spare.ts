@@ -6,6 +6,7 @@ import { machineShares } from "../machine-memory.ts";
 import { askerOf } from "../owners.ts";
 import { type Placed, place } from "../place.ts";
 import type { PlacerState, Wanted } from "../state.ts";
+import { withoutMore } from "../wishes.ts";
 
 /*
  * Room for the VMs of hosts that will be lost (`x.ha.spareHosts`): a new VM is placed only where those of the fullest hosts would still find
@@ -101,7 +102,8 @@ export const isSparing = ({ spareHosts, continuing }: PlacerState, { vm, cell, r
 /** The best of all places is looked at, and some that are next: the others have less room. */
 const mostTries = 8;
 
-export function placeSparing(state: PlacerState, { client, document }: Wanted): Placed {
+export function placeSparing(state: PlacerState, { client, document: asked }: Wanted): Placed {
+  const document = withoutMore(asked);
   const asker = askerOf(state, client);
   const { spareHosts, usage, ratios } = state;
   let hosts: readonly HostView[] = [...state.hosts.values()];

@@ -80,7 +80,7 @@ function forget({ usage, reservations: own }: PlacerState, host: HostName, { res
 }
 
 /** What a VM asks for wherever it is now. */
-export function anew({ avoid, on, at, moveTo, restart, off, ...wishes }: DesiredPlacement): DesiredPlacement {
+export function anew({ avoid, on, at, moveTo, restart, off, has, ...wishes }: DesiredPlacement): DesiredPlacement {
   return wishes;
 }
 

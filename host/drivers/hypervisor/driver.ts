@@ -29,6 +29,8 @@ export interface MachineSpecification {
   readonly start?: "boot" | "resume";
   /** A screen, a keyboard and a pointer. Absent: none. */
   readonly display?: "vga";
+  /** Names of its nice wishes that are so at this host; absent: none, and its guest is told nothing of them. */
+  readonly nice?: readonly string[];
 }
 
 /** A machine found on this host, whoever started it. */

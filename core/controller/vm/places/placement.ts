@@ -1,4 +1,5 @@
 import type { CauseOf } from "../../../../model/cause/cause.ts";
+import { mostOf } from "../../../../model/cell/tenants/wishes/nice.ts";
 import { actualPlacement } from "../../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../../documents/vocabulary.ts";
 import { modeAsked } from "../../network/instances.ts";
@@ -27,8 +28,8 @@ export function desirePlacements(state: ControllerState): void {
       path,
       cell: state.options.cell,
       incarnation: run.incarnation,
-      memoryMiB: run.memoryMiB,
-      cpus: run.cpus,
+      memoryMiB: run.least?.memoryMiB ?? run.memoryMiB,
+      cpus: run.least?.cpus ?? run.cpus,
       cpuSpeedMHz: run.cpuSpeedMHz,
       placement: run.placement,
       ...(avoid.length === 0 ? {} : { avoid }),
@@ -37,6 +38,7 @@ export function desirePlacements(state: ControllerState): void {
       ...(priority === 0 ? {} : { priority }),
       ...(isAsked ? { moveTo: move.to } : {}),
       ...(run.restart === true ? { restart: true as const } : {}),
+      ...(run.least === undefined ? {} : { has: { memoryMiB: run.memoryMiB, cpus: run.cpus } }),
       ...modeAsked(state),
     } satisfies DesiredPlacement);
   });
@@ -56,6 +58,21 @@ function restedPlace(
 export function placementOf(state: ControllerState, vm: string, run: Run): ActualPlacement | undefined {
   const actual = actualOf(actualPlacement, state, placerOf(state), `placement/${vm}`);
   return actual?.incarnation === run.incarnation ? actual : undefined;
+}
+
+/** What a place gives by nice wishes, and no more than these ask for: the cell's quota counts no more. */
+export function givenBy(
+  { given, nice }: Partial<ActualPlacement>,
+  run: Run,
+): Pick<Run, "nice" | "least"> & Partial<Run> {
+  const { memoryMiB, cpus, placement } = run;
+  const isAsked =
+    given !== undefined &&
+    given.memoryMiB >= memoryMiB &&
+    given.cpus >= cpus &&
+    given.memoryMiB <= mostOf("memory", memoryMiB, placement) &&
+    given.cpus <= mostOf("cpus", cpus, placement);
+  return { ...(nice === undefined ? {} : { nice }), ...(isAsked ? { least: { memoryMiB, cpus }, ...given } : {}) };
 }
 
 /** Why there is no host yet, host by host. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { uid } from "../../../../model/cell/identifiers.ts";
 import type { MachineSpecification } from "../driver.ts";
-import { writeSeed } from "./seed.ts";
+import { seedFiles, writeSeed } from "./seed.ts";
 
 const machine = (files?: Readonly<Record<string, Buffer>>): MachineSpecification => ({
   vm: uid("c1-1"),
@@ -80,4 +80,14 @@ test("no file leaves the volume or takes the place of what the host says", async
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+});
+
+test("a guest is told which of its VM's nice wishes are so, and what it has by them; one without such nothing", () => {
+  const files = seedFiles({ ...machine(), memoryMiB: 2048, nice: ["fast", "roomy"] });
+  assert.equal(files.nice, "fast\nroomy\n");
+  const { nice } = JSON.parse(files["data.json"] ?? "");
+  assert.deepEqual(nice, { so: ["fast", "roomy"], memoryMiB: 2048, cpus: 1 });
+  const without = seedFiles(machine());
+  assert.equal(without.nice, undefined);
+  assert.equal("nice" in JSON.parse(without["data.json"] ?? ""), false);
 });

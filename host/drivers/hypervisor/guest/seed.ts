@@ -11,9 +11,11 @@ const run = promisify(execFile);
 /**
  * The files of a machine's seed volume, by name: cloud-init's NoCloud data source (the instance is the VM: its disk and what
  * cloud-init made on it, SSH host keys above all, outlive an incarnation), `data.json` with `x.data` and the interfaces for
- * a guest without cloud-init, and `x.data` once more as a tree of files below `data/` for one without a JSON parser.
+ * a guest without cloud-init, and `x.data` once more as a tree of files below `data/` for one without a JSON parser. Which of its nice
+ * wishes are so, and what it has by them, is said to a VM that has such: in `data.json`, and their names in `nice`, one a line.
  */
 export const seedFiles = (machine: MachineSpecification): Readonly<Record<string, string>> => {
+  const { nice, memoryMiB, cpus } = machine;
   const first = machine.interfaces[0]?.desired;
   const hostName = first?.hostName ?? machine.name;
   const interfaces = machine.interfaces.map(({ desired }) => ({
@@ -45,6 +47,7 @@ export const seedFiles = (machine: MachineSpecification): Readonly<Record<string
           `${card.mac} ${card.address} ${netmask(card.prefixLength)} ${card.gateway} ${card.nameServer} ${card.domain}\n`,
       )
       .join(""),
+    ...(nice === undefined ? {} : { nice: nice.map((name) => `${name}\n`).join("") }),
     "data.json": `${JSON.stringify(
       {
         vm: machine.vm,
@@ -53,6 +56,7 @@ export const seedFiles = (machine: MachineSpecification): Readonly<Record<string
         domain: first?.domain ?? null,
         data: machine.data,
         interfaces,
+        ...(nice === undefined ? {} : { nice: { so: nice, memoryMiB, cpus } }),
       },
       null,
       2,

@@ -30,7 +30,7 @@ export function readProperties(json: Json | undefined): Properties | null {
       (typeof value === "number" && Number.isSafeInteger(value) && value >= 0));
   return all.length <= mostMarks && all.every(isRight) ? (json as unknown as Properties) : null;
 }
-export const propertiesForm = '{ gpu: "a100", sriov: 8 }';
+export const propertiesForm = 'extends DATA { gpu "a100"; sriov 8; }';
 
 /** `x.placement.tags`, one or several; null: it is no list of words. */
 export function readTags(json: Json | undefined): readonly string[] | null {

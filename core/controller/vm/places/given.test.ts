@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "../../../../model/json/json.ts";
+import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
+import { shop, World } from "../../world.testing.ts";
+
+/** By its nice wishes a VM may get more than it has to have. */
+const web = (most = 2048): JsonObject => ({
+  "x.type": "VM",
+  "x.memory": 512,
+  "x.restartOnFailure": true,
+  "x.placement.nice": { roomy: { memory: most }, fast: { tags: "ssd" } },
+});
+function worldWith(given: { readonly memoryMiB: number; readonly cpus: number }, crashing = false): World {
+  const world = new World();
+  world.crashing = crashing;
+  for (let at = 1; at < 20; at += 1) world.gives.set(`c1-${at}`, { given, nice: ["roomy"] });
+  world.put(shop({ web: web() }));
+  world.settle();
+  return world;
+}
+const asked = (world: World): DesiredPlacement =>
+  world.documents<DesiredPlacement>("placer", "placement").find(({ path }) => path === "shop/web") ?? assert.fail();
+
+for (const crashing of [false, true])
+  test(`a VM starts with what its place gives, and asks for no more than it has to have${crashing ? ", whenever its controller crashes" : ""}`, () => {
+    const world = worldWith({ memoryMiB: 2048, cpus: 1 }, crashing);
+    const { document } = world.vm("shop/web") ?? assert.fail();
+    assert.deepEqual([document.memoryMiB, document.cpus, document.nice], [2048, 1, ["roomy"]]);
+    const { memoryMiB, has, at } = asked(world);
+    assert.deepEqual([memoryMiB, has], [512, { memoryMiB: 2048, cpus: 1 }]);
+    assert.notEqual(at, undefined);
+    // The next incarnation begins with what its text says.
+    world.gives.clear();
+    world.ask({ method: "PUT", path: "shop/web/x.restart", json: 1 });
+    world.settle();
+    const next = world.vm("shop/web")?.document ?? assert.fail();
+    assert.deepEqual([next.memoryMiB, next.nice, asked(world).has], [512, undefined, undefined]);
+  });
+
+test("more than its text asks for is not taken, whatever a Placer says: its quota counts no more", () => {
+  for (const given of [
+    { memoryMiB: 4096, cpus: 1 },
+    { memoryMiB: 2048, cpus: 8 },
+    { memoryMiB: 256, cpus: 1 },
+  ]) {
+    const { document } = worldWith(given).vm("shop/web") ?? assert.fail();
+    assert.deepEqual([document.memoryMiB, document.cpus], [512, 1], JSON.stringify(given));
+  }
+});
+
+test("a quota counts the most that a VM may get", () => {
+  const world = new World();
+  const model = { ...shop({ web: web(4096) }) } as { readonly shop: JsonObject };
+  const answer = world.ask({ method: "PUT", path: "", json: { shop: { ...model.shop, "x.limits.memory": 4000 } } });
+  assert.equal(answer.status, 400);
+  assert.match(JSON.stringify(answer.body), /MiB of memory/);
+});
