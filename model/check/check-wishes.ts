@@ -24,25 +24,25 @@ export function checkWishes({ path, placement, memoryMiB, cpus, start }: VmEleme
       "says over what to spread, and nothing is spread",
       'Write `x.placement.spread "web";` as well.',
     );
+  const niceWish = "nice";
+  const wrongNice = (message: string, hint: string): void => wrong(niceWish, message, hint);
   const nice = readNice(placement.nice);
   if ("why" in nice) {
     const { name, why, right } = nice;
     const named = name === null ? "" : `has the wish \`${name}\`, which `;
-    wrong("nice", `${named}${why}`, right);
+    wrongNice(`${named}${why}`, right);
     return;
   }
   for (const { name, wants } of nice) {
     if (wants.kind !== "memory" && wants.kind !== "cpus") continue;
     const has = wants.kind === "memory" ? memoryMiB : cpus;
     if (wants.to <= has)
-      wrong(
-        "nice",
+      wrongNice(
         `has the wish \`${name}\`, which asks for ${wants.kind} ${wants.to}, and the VM has ${has} anyhow`,
         `Write more than \`x.${wants.kind} ${has}\`, or leave the wish out.`,
       );
     else if (start === "resume")
-      wrong(
-        "nice",
+      wrongNice(
         `has the wish \`${name}\`, which asks for more ${wants.kind}, and \`x.start "resume"\` goes on with as much as was saved`,
         'Leave the wish, or `x.start "resume"`, out.',
       );

@@ -98,6 +98,20 @@ const values: Readonly<Record<string, Followed>> = {
     'DedicatedGrp-dev extends AffinityGroup { x.kind "host affinity"; }',
     'dev extends AffinityGroup { x.kind "host affinity"; }',
   ),
+  'Write `x.placement.spread "web";` as well': within(
+    vmWith('x.placement.spreadOver "zone";'),
+    vmWith('x.placement.spreadOver "zone"; x.placement.spread "web";'),
+  ),
+  "Write more than `x.memory 64`, or leave the wish out": within(
+    vmWith("x.placement.nice extends DATA { roomy extends DATA { memory 64; } }"),
+    vmWith("x.placement.nice extends DATA { roomy extends DATA { memory 65; } }"),
+    vmWith(""),
+  ),
+  'Leave the wish, or `x.start "resume"`, out': within(
+    vmWith('x.start "resume"; x.placement.nice extends DATA { many extends DATA { cpus 2; } }'),
+    vmWith('x.start "resume";'),
+    vmWith("x.placement.nice extends DATA { many extends DATA { cpus 2; } }"),
+  ),
   'Write it as `x.placement.tags ["ssd"];`': within(
     vmWith("x.placement.tags [1];"),
     vmWith('x.placement.tags ["ssd"];'),
