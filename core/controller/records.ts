@@ -3,8 +3,8 @@ import type { ElementType, VolumeConnectionElement } from "../../model/cell/cell
 import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { InUse } from "../documents/cells.ts";
-import type { PlacedTerms } from "../documents/pools.ts";
-import type { DesiredConnection, DesiredGrant, Phase, PlacedAmounts } from "../documents/vocabulary.ts";
+import type { PlacedAmounts, PlacedTerms } from "../documents/pools.ts";
+import type { DesiredConnection, DesiredGrant, Phase } from "../documents/vocabulary.ts";
 
 export interface Hearing {
   /** An operator has let a store count that had forked. Record `lost`. */

@@ -113,3 +113,18 @@ export interface PoolHostGiven {
   /** All that stand there, whosever they are. */
   readonly vms: readonly Uid[];
 }
+
+/** What a VM gets of its host. */
+export type PlacedAmounts = { readonly memoryMiB: number; readonly cpus: number };
+export interface WishesMet {
+  /** Names of its nice wishes that are so there, which its guest is told. Absent: none, or a Placer of a version before. */
+  readonly nice?: readonly string[];
+}
+export interface GivenMore {
+  /** By its nice wishes more than it has to have. Absent: no more. */
+  readonly given?: PlacedAmounts;
+}
+export interface HadBefore {
+  /** What it has at `at`, by its nice wishes more than it has to have. Absent: that. */
+  readonly has?: PlacedAmounts;
+}

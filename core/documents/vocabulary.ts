@@ -19,7 +19,7 @@ import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { OfInstance, OfMode } from "./network/modes.ts";
 import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
-import type { PlacedTerms } from "./pools.ts";
+import type { GivenMore, HadBefore, PlacedTerms, WishesMet } from "./pools.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { Granted, GrownDisk, Holding, Kept, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
 
@@ -285,7 +285,7 @@ export interface ActualName extends Progress {
 
 // --- placement -------------------------------------------------------------------------------------------------
 
-export interface DesiredPlacement extends OfMode {
+export interface DesiredPlacement extends OfMode, HadBefore {
   readonly vm: Uid;
   readonly path: ElementPath;
   readonly cell: CellName;
@@ -308,11 +308,7 @@ export interface DesiredPlacement extends OfMode {
   readonly restart?: true;
   /** It was stopped there lately: it takes no room, and counts for groups and for what is held by who is there. */
   readonly off?: true;
-  /** What it has at `at`, by its nice wishes more than it has to have. Absent: that. */
-  readonly has?: PlacedAmounts;
 }
-/** What a VM gets of its host. */
-export type PlacedAmounts = { readonly memoryMiB: number; readonly cpus: number };
 /** What the operator says of a host that is not to take all that fits; `reserved` (tag `ha`): VMs alone whose host was lost. */
 export interface DesiredHost {
   readonly host: HostName;
@@ -320,16 +316,12 @@ export interface DesiredHost {
 }
 export const hostKey = (host: HostName): string => `host/${host}`;
 export type HostRefusal = RefusedBy;
-export interface ActualPlacement extends Progress {
+export interface ActualPlacement extends Progress, WishesMet, GivenMore {
   readonly incarnation: number;
   readonly host: HostName | null;
   /** `ActualHost.boot` of that host when it was chosen. */
   readonly boot?: number;
   readonly terms?: PlacedTerms;
-  /** Names of its nice wishes that are so there. Absent: none, or a Placer of a version before. */
-  readonly nice?: readonly string[];
-  /** By these more than it has to have. Absent: no more. */
-  readonly given?: PlacedAmounts;
   /** Per host why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly HostRefusal[];
   readonly advice?: Advice;
@@ -381,7 +373,7 @@ export const takenKey = (vm: Uid): string => `taken/${vm}`;
 // --- Host Manager ----------------------------------------------------------------------------------------------
 
 /** One VM incarnation at one host, with its links. A tombstone stops it and frees everything. */
-export interface DesiredVm {
+export interface DesiredVm extends WishesMet {
   readonly uid: Uid;
   readonly cell: CellName;
   readonly path: ElementPath;
@@ -408,8 +400,6 @@ export interface DesiredVm {
   readonly boot?: number;
   /** By what it was placed. Absent: its controller or Placer is of a version before. */
   readonly terms?: PlacedTerms;
-  /** Names of its nice wishes that are so, which its guest is told. Absent: none. */
-  readonly nice?: readonly string[];
   /** Only beside `restart`. */
   readonly trial?: DesiredTrial;
 }

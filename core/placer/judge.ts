@@ -28,8 +28,8 @@ import { networkMode } from "./filters/network-mode.ts";
 import { isOutside, pool, shownName } from "./filters/pool.ts";
 import { speed } from "./filters/speed.ts";
 import { together } from "./filters/together.ts";
+import { type Amounts, crowdAt, type Given, niceAt, type Wishes } from "./filters/wishes.ts";
 import { holdsStrict, isForSystem, leftToSystem } from "./room/system-hosts.ts";
-import { type Amounts, crowdAt, type Given, niceAt, type Wishes } from "./wishes.ts";
 
 /** Of these each host of a class says the same (`index/`): they look neither at its room nor at who is there. A further one is either of the two. */
 export const classFilters: readonly Filter[] = [hostState, pool, dedication, marks, networkMode, speed];

@@ -3,9 +3,9 @@ import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../document
 import { type Asker, cpuRatio, type HostView, implicitOf, nobody, type Ratios, type Usage } from "./candidate.ts";
 import { whyNoGroup } from "./filters/dedication.ts";
 import { whyNoPool } from "./filters/pool.ts";
+import { type Given, wishesOf } from "./filters/wishes.ts";
 import { membershipsOf } from "./groups.ts";
 import { type Asked, isBetter, judge, type Ranked } from "./judge.ts";
-import { type Given, wishesOf } from "./wishes.ts";
 
 /** CPUs are shared in time; memory is not. */
 export const defaultRatios: Ratios = { cpu: cpuRatio, memory: 1 };

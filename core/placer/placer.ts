@@ -41,6 +41,7 @@ import {
   useWithout,
 } from "./candidate.ts";
 import { capacity } from "./filters/capacity.ts";
+import type { Given } from "./filters/wishes.ts";
 import { takeGroup } from "./groups.ts";
 import { choose } from "./index/choose.ts";
 import { createIndex } from "./index/classes.ts";
@@ -56,7 +57,6 @@ import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";
 import { createQuestions, sliceTimer, takeQuestion, workOn } from "./what-if/questions.ts";
-import type { Given } from "./wishes.ts";
 
 /*
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A

@@ -19,13 +19,13 @@ import type { Json } from "../json/json.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
 import { checkRecreatable } from "./check-recreatable.ts";
-import { checkWishes } from "./check-wishes.ts";
 import type { ReportFault } from "./fault.ts";
 import { checkBackup } from "./root-cell/check-backup.ts";
 import { checkHa } from "./root-cell/check-ha.ts";
 import { checkPlacementSettings } from "./root-cell/check-placement.ts";
 import { checkPools } from "./root-cell/check-pools.ts";
 import { checkTenants } from "./root-cell/check-tenants.ts";
+import { checkWishes } from "./root-cell/check-wishes.ts";
 import { checkZone } from "./root-cell/check-zone.ts";
 
 /** What no element shows alone: names and addresses that clash, copies in circles, links that make no sense together. */

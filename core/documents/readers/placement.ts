@@ -26,6 +26,7 @@ import {
 } from "../../../model/json/reader.ts";
 import type { DesiredPlacementSettings } from "../ha.ts";
 import type { ActualRouter } from "../network/outside.ts";
+import type { PlacedAmounts } from "../pools.ts";
 import type {
   ActualHost,
   ActualPlacement,
@@ -35,7 +36,6 @@ import type {
   HostOffers,
   HostRefusal,
   Leave,
-  PlacedAmounts,
 } from "../vocabulary.ts";
 import { placedTerms } from "./pools.ts";
 import {

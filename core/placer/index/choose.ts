@@ -5,6 +5,7 @@ import { isObject, type Json } from "../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, groupsOf, implicitOf, noUse, poolOf } from "../candidate.ts";
 import { dedicationGroup, whyNoGroup } from "../filters/dedication.ts";
+import { crowdAt, niceAt } from "../filters/wishes.ts";
 import {
   type Asked,
   classFilters,
@@ -19,7 +20,6 @@ import {
 import { roomFor } from "../machine-memory.ts";
 import { askedOf } from "../place.ts";
 import { isForSystem } from "../room/system-hosts.ts";
-import { crowdAt, niceAt } from "../wishes.ts";
 import { type HostClass, type HostEntry, type Indexed, type Open, refresh } from "./classes.ts";
 import { standingFor } from "./occupancy.ts";
 import { specialHosts } from "./special.ts";

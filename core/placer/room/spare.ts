@@ -2,11 +2,11 @@ import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import { rootCell } from "../../documents/cells.ts";
 import type { DesiredPlacement, HostRefusal } from "../../documents/vocabulary.ts";
 import { cpusFor, type HostView, memoryFor, noUse, takenMiB } from "../candidate.ts";
+import { withoutMore } from "../filters/wishes.ts";
 import { machineShares } from "../machine-memory.ts";
 import { askerOf } from "../owners.ts";
 import { type Placed, place } from "../place.ts";
 import type { PlacerState, Wanted } from "../state.ts";
-import { withoutMore } from "../wishes.ts";
 
 /*
  * Room for the VMs of hosts that will be lost (`x.ha.spareHosts`): a new VM is placed only where those of the fullest hosts would still find

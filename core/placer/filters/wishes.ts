@@ -1,12 +1,13 @@
-import type { HostName } from "../../model/cell/identifiers.ts";
-import type { Membership } from "../../model/cell/tenants/affinity/affinity.ts";
-import type { Marks } from "../../model/cell/tenants/dedication/marks.ts";
-import { isSo, type NiceWish, niceOf } from "../../model/cell/tenants/wishes/nice.ts";
-import { fillOf, placeIn, type SpreadLevel, spreadOverOf } from "../../model/cell/tenants/wishes/standing.ts";
-import { isObject } from "../../model/json/json.ts";
-import type { DesiredPlacement, PlacedAmounts } from "../documents/vocabulary.ts";
-import { type Asker, spreadOf, type Usage } from "./candidate.ts";
-import { membershipsIn } from "./groups.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import type { Membership } from "../../../model/cell/tenants/affinity/affinity.ts";
+import type { Marks } from "../../../model/cell/tenants/dedication/marks.ts";
+import { isSo, type NiceWish, niceOf } from "../../../model/cell/tenants/wishes/nice.ts";
+import { fillOf, placeIn, type SpreadLevel, spreadOverOf } from "../../../model/cell/tenants/wishes/standing.ts";
+import { isObject } from "../../../model/json/json.ts";
+import type { PlacedAmounts } from "../../documents/pools.ts";
+import type { DesiredPlacement } from "../../documents/vocabulary.ts";
+import { type Asker, spreadOf, type Usage } from "../candidate.ts";
+import { membershipsIn } from "../groups.ts";
 
 /** What a request asks for by which no host is refused, looked up once for a decision. */
 export interface Wishes {

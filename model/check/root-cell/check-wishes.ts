@@ -1,9 +1,9 @@
-import type { VmElement } from "../cell/cell.ts";
-import { readNice } from "../cell/tenants/wishes/nice.ts";
-import { fills, spreadLevels } from "../cell/tenants/wishes/standing.ts";
-import { closestName } from "../diagnostics/closest-name.ts";
-import type { Json } from "../json/json.ts";
-import type { ReportFault } from "./fault.ts";
+import type { VmElement } from "../../cell/cell.ts";
+import { readNice } from "../../cell/tenants/wishes/nice.ts";
+import { fills, spreadLevels } from "../../cell/tenants/wishes/standing.ts";
+import { closestName } from "../../diagnostics/closest-name.ts";
+import type { Json } from "../../json/json.ts";
+import type { ReportFault } from "../fault.ts";
 
 /** Wishes of a VM by which the best of several hosts is chosen, and none is refused. */
 export function checkWishes({ path, placement, memoryMiB, cpus, start }: VmElement, fault: ReportFault): void {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/cell/identifiers.ts";
-import type { JsonObject } from "../../model/json/json.ts";
-import { host, world } from "./placer.testing.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { host, world } from "../placer.testing.ts";
 
 const root = peerName("controller.root");
 /** Hosts of two zones, of which the first two are in one. */
