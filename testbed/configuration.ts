@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { firstServices, otherThanFirst } from "../core/cells/binding.ts";
+import { rootCell } from "../core/documents/cells.ts";
 import { serviceRoles } from "../core/documents/service-roles.ts";
 import { network, type ProcessConfiguration } from "../runtime/installation.ts";
 import { memberDirectory, memberRunDirectory, type Places, pageDirectory } from "./places.ts";
@@ -56,6 +57,12 @@ const reservedMiB = 256;
 /** Where personalities find the gateway, which is a process beside theirs. */
 const insideGateway = { address: network.gateway, port: serviceRoles.gateway.http };
 
+/** Of a root cell whose services are processes: of its VMs none ever starts, so nobody has to be there who enrols them. */
+const noServices = {
+  management: network.underlay,
+  authority: { address: network.authority, fingerprint: "0".repeat(64) },
+};
+
 type RolePart = Pick<
   ProcessConfiguration,
   "controller" | "host" | "presence" | "agent" | "gateway" | "personality" | "tenancy"
@@ -78,8 +85,19 @@ const rolePart = (
       const credentialHashes = [record.credentialHash];
       const cellPart = { cell, cellUid, cellNumber, ...otherThanFirst(services), domain: network.domain };
       const mode = networkMode === undefined ? {} : { networkMode };
+      const isChild = record.rootCell === true ? { cellManager: true as const } : {};
+      const root = record.rootCell === true && cell === rootCell ? { root: noServices } : {};
       return {
-        controller: { ...cellPart, ...mode, mac, credentialHashes, resolvers: [resolver.address], directory: true },
+        controller: {
+          ...cellPart,
+          ...mode,
+          ...isChild,
+          ...root,
+          mac,
+          credentialHashes,
+          resolvers: [resolver.address],
+          directory: true,
+        },
       };
     }
     case "host": {
@@ -106,7 +124,7 @@ const rolePart = (
       return {
         gateway: {
           listenFd: listenDescriptor,
-          supervisorSocket: at.supervisorSocket,
+          ...(record.rootCell === true ? {} : { supervisorSocket: at.supervisorSocket }),
           credentialHashes: [record.credentialHash],
           ...(record.profile === undefined ? { page: pageDirectory(at) } : {}),
           ...(record.doors === undefined ? {} : { inside: insideGateway }),

@@ -9,7 +9,7 @@ import { configurationOf, listenDescriptor, memberFiles, modesOf, modesOfMachine
 import { writeJson } from "./files.ts";
 import { certify, giveGossipKey } from "./identity.ts";
 import { memberDirectory, type Places, places } from "./places.ts";
-import { type InstallationRecord, readRecord, withCell, withoutCell, writeRecord } from "./record.ts";
+import { type CellRecord, type InstallationRecord, readRecord, withCell, withoutCell, writeRecord } from "./record.ts";
 import { bootstrapHost, bootstrapPart, firstPeers, ownPeersFile, writeFirstPeers } from "./self-hosted.ts";
 import { compiledDirectory } from "./suite/compile-cache.ts";
 import { makeCgroups } from "./supervisor/cgroups.ts";
@@ -95,11 +95,11 @@ export class Installation {
   }
 
   /** Makes the cell's controller; the same again when it is there. Resolves when its process is started. */
-  addCell(cell: string): Promise<MemberStatus> {
+  addCell(cell: string, given?: CellRecord): Promise<MemberStatus> {
     return this.#inTurn(async () => {
       const known = this.#members.get(`controller.${cell}`);
       if (known !== undefined) return known.status();
-      this.#record = withCell(this.#record, cell);
+      this.#record = withCell(this.#record, cell, given);
       writeRecord(this.#at, this.#record);
       this.#writePeers();
       const member = controllerMember(cell, this.#record.cells[cell]?.cellNumber ?? 0);

@@ -32,6 +32,8 @@ export interface InstallationRecord {
   readonly services?: number;
   /** There is an HA Manager. */
   readonly ha?: true;
+  /** Cells are child cells of a root cell, made by a Cell Manager: the test starts their controllers where hosts would (tenants/placing/child-cells.testing.ts). */
+  readonly rootCell?: true;
   /** By cell, the mode of Eucalyptus that makes its networks; with it there is a Network View Manager, and each host is one of its nodes. Absent: Diverter alone. */
   readonly networkModes?: Readonly<Record<string, Mode>>;
   /** Loopback ports of the personalities beside the gateway, by their names, as `caas`; absent: there are none. */
@@ -46,9 +48,17 @@ export const mostCells = 254;
 export const readRecord = (at: Places): InstallationRecord | undefined => readJson<InstallationRecord>(at.recordFile);
 export const writeRecord = (at: Places, record: InstallationRecord): void => writeJson(at.recordFile, record, 0o600);
 
-/** The record with a cell more; unchanged when the cell is there already. */
-export const withCell = (record: InstallationRecord, cell: string): InstallationRecord => {
+/** Root cells have these for good. */
+export const rootRecord: CellRecord = { cellUid: "root", cellNumber: 1 };
+
+/**
+ * The record with a cell more; unchanged when the cell is there already.
+ *
+ * @param given what a Cell Manager has given it; absent: it gets a UID and the next number here
+ */
+export const withCell = (record: InstallationRecord, cell: string, given?: CellRecord): InstallationRecord => {
   if (record.cells[cell] !== undefined) return record;
+  if (given !== undefined) return { ...record, cells: { ...record.cells, [cell]: given } };
   if (record.nextCellNumber > mostCells) {
     throw new Error(
       `this testbed has made ${mostCells} cells, and their numbers are not used again: start a new one with another --directory`,

@@ -15,7 +15,7 @@ import { openPrimary } from "./doors.ts";
 import { readJson, writeJson } from "./files.ts";
 import { withLock } from "./lock.ts";
 import { cacheDirectory, defaultDirectory, type Places, pageDirectory, places } from "./places.ts";
-import { type Door, type InstallationRecord, readRecord, writeRecord } from "./record.ts";
+import { type Door, type InstallationRecord, readRecord, rootRecord, writeRecord } from "./record.ts";
 import { birthCredential, bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
 import { prepareCompiled } from "./suite/compile-cache.ts";
 import { cgroupRoots, removeCgroups } from "./supervisor/cgroups.ts";
@@ -43,6 +43,8 @@ export interface UpOptions {
   readonly services?: number;
   /** With an HA Manager, which starts VMs elsewhere whose host is lost. */
   readonly ha?: true;
+  /** See `InstallationRecord.rootCell`. */
+  readonly rootCell?: true;
   /** See `InstallationRecord.networkModes`. */
   readonly networkModes?: InstallationRecord["networkModes"];
   /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or `newProfile`. */
@@ -112,6 +114,7 @@ const nextRecord = (
   }
   const profile = profileOf(found, options);
   const services = Math.max(options.services ?? 1, found?.services ?? 1);
+  const isRooted = (found ?? options).rootCell === true;
   return {
     hosts,
     servers,
@@ -121,10 +124,11 @@ const nextRecord = (
     port: found?.port ?? 0,
     ...(services === 1 ? {} : { services }),
     ...(options.ha === true || found?.ha === true ? { ha: true as const } : {}),
+    ...(isRooted ? { rootCell: true as const } : {}),
     ...modesAsked(found, options),
     ...doorsAsked(found, options),
     nextCellNumber: found?.nextCellNumber ?? 1,
-    cells: found?.cells ?? {},
+    cells: found?.cells ?? (isRooted ? { root: rootRecord } : {}),
     credentialHash: hashCredential(credential),
   };
 };

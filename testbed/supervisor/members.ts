@@ -87,13 +87,14 @@ export const membersOf = (record: InstallationRecord): readonly Member[] =>
     ? [...coreMembers(record), ...substrateOf(record), ...edgeOf(record)]
     : substrateOf(record);
 
-const coreMembers = ({ services = 1, ha, networkModes }: InstallationRecord): readonly Member[] => [
+const coreMembers = ({ services = 1, ha, networkModes, rootCell }: InstallationRecord): readonly Member[] => [
   service("storage-manager", network.storageManager),
   service("address-manager", network.addressManager),
   service("dns-manager", network.dnsManager),
   service("placer", network.placer),
   service("directory", network.directory),
   ...(ha === true ? [service("ha-manager", network.haManager)] : []),
+  ...(rootCell === true ? [service("cell-manager", network.cellManager)] : []),
   service("tenancy", network.tenancy),
   ...(networkModes === undefined ? [] : [service("network-view-manager", network.networkViewManager)]),
   ...Array.from({ length: services - 1 }, (_, index) => furtherMembers(index + 2)).flat(),

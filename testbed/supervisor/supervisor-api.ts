@@ -21,7 +21,9 @@ const refused = (status: number, code: string, message: string): Answer => ({
 const stopGraceMs = 5000;
 const largestBodyBytes = 4096;
 
-const bodyOf = async (request: IncomingMessage): Promise<{ readonly signal?: unknown }> => {
+const bodyOf = async (
+  request: IncomingMessage,
+): Promise<{ readonly signal?: unknown; readonly cellUid?: unknown; readonly cellNumber?: unknown }> => {
   let text = "";
   for await (const part of request) {
     text += String(part);
@@ -30,7 +32,12 @@ const bodyOf = async (request: IncomingMessage): Promise<{ readonly signal?: unk
   return text === "" ? {} : JSON.parse(text);
 };
 
-const onCell = async (installation: Installation, method: string, cell: string): Promise<Answer> => {
+const onCell = async (
+  installation: Installation,
+  method: string,
+  cell: string,
+  request: IncomingMessage,
+): Promise<Answer> => {
   if (!isCellName(cell)) {
     return refused(
       400,
@@ -38,7 +45,11 @@ const onCell = async (installation: Installation, method: string, cell: string):
       `\`${cell}\` cannot name a cell: use lower-case letters, digits and \`-\`, at most 53`,
     );
   }
-  if (method === "POST") return done(await installation.addCell(cell));
+  if (method === "POST") {
+    const { cellUid, cellNumber } = await bodyOf(request);
+    const given = typeof cellUid === "string" && typeof cellNumber === "number" ? { cellUid, cellNumber } : undefined;
+    return done(await installation.addCell(cell, given));
+  }
   if (method !== "DELETE") return refused(405, "method", "use POST or DELETE");
   return (await installation.removeCell(cell))
     ? done({})
@@ -72,7 +83,7 @@ const answer = async (installation: Installation, request: IncomingMessage): Pro
   if (third !== undefined) return refused(404, "path", "there is nothing below this path");
   if (method === "GET" && name === undefined && first === "status") return done({ services: installation.status() });
   if (method === "GET" && name === undefined && first === "cells") return done(installation.cells());
-  if (name !== undefined && first === "cells") return onCell(installation, method, name);
+  if (name !== undefined && first === "cells") return onCell(installation, method, name, request);
   if (name !== undefined && method === "POST" && ["kill", "stop", "start"].includes(first)) {
     return onMember(installation, first, name, request);
   }

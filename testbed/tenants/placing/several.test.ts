@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import type { CellSummary } from "../../model/api.ts";
-import { type Testbed, withTestbed } from "../harness.ts";
-import { cells, stateOf, until } from "../lab.testing.ts";
+import type { CellSummary } from "../../../model/api.ts";
+import { type Testbed, withTestbed } from "../../harness.ts";
+import { cells, stateOf, until } from "../../lab.testing.ts";
 
 /**
  * Two Placers and two Storage Managers over the same hosts and the same storage server (decisions/0037), with real guests: a
