@@ -157,7 +157,7 @@ test("a host of then lives on, and nobody said that it is gone: what it runs goe
       hosts 3
       servers 2
       cells 1
-      seed 1
+      seed 2
       at 100 apply c1 ${first} vm:d:64
       at 12000 copy controller.c1
       at 12000 copy cell-manager
@@ -170,6 +170,8 @@ test("a host of then lives on, and nobody said that it is gone: what it runs goe
     assert.deepEqual(faults, [], what);
     const until = log.split("\n").findIndex((line) => / history disaster /.test(line));
     const before = machinesIn(log.split("\n").slice(0, until).join("\n")).running;
+    const again = [...before.values()].flat().filter((each) => !each.endsWith("@1"));
+    assert.deepEqual(again, moved ? ["h2@2"] : [], `${what}: whether one has moved since the copies`);
     const { running, twice } = machinesIn(log);
     assert.deepEqual(twice, [], what);
     for (const [vm, there] of before)
