@@ -13,6 +13,7 @@ const verbs = {
   readCell: "cell.read",
   readModel: "cell.read",
   readElement: "cell.read",
+  readCounters: "cell.read",
   readSource: "cell.read",
   listVersions: "cell.read",
   followCell: "cell.read",
