@@ -232,6 +232,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     return standing("waiting", whyPlaceIsHeld(state), ...before);
   }
   if (run.stage === "connecting") {
+    if (isHeldAt(state, run.host)) return standing("waiting", whyHeld(state, run.host), ...before);
     const causes = run.disks.flatMap((disk): readonly Cause[] => {
       const connection = connectionOf(state, disk.connection, run);
       if (connection?.phase === "ready") return [];

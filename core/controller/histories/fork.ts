@@ -54,6 +54,12 @@ const isHost = (peer: PeerName): boolean => peer.startsWith("host.");
  */
 export const isHeldAt = (state: ControllerState, host: HostName | null): host is HostName =>
   host !== null && state.forkedAt.has(hostPeer(host));
+/** All of these, for whoever looks for another one: what would be given to one of them stays as it is, and does not begin. */
+export const heldHosts = (state: ControllerState): readonly HostName[] =>
+  [...state.forkedAt]
+    .filter(isHost)
+    .map((peer) => hostName(peer.slice("host.".length)))
+    .sort();
 export const whyHeld = ({ options }: ControllerState, host: HostName): Cause => ({
   kind: "host-doubts-store",
   host,

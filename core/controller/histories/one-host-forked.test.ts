@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementAnswer } from "../../../model/api.ts";
 import { hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
-import type { DesiredVm } from "../../documents/vocabulary.ts";
+import type { DesiredPlacement, DesiredVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { bothOf } from "../changes/agreement.ts";
 import { stopRun } from "../vm/life-cycle.ts";
@@ -51,6 +51,21 @@ test("one host's word that the store is older holds up what it has, and nothing 
   one.crash();
   forked(one, false, h1);
   assert.equal(record(one, "shop/web")?.incarnation, web + 1);
+});
+
+test("a machine goes to such a host only where no other has room, and says then what it waits for", () => {
+  const one = world();
+  one.hosts.set(hostName("h1"), 0);
+  forked(one, true, h1);
+  restart(one, "shop/db");
+  const asked = (): unknown => one.state.outbox.desired.get(placer)?.get(`placement/${one.uidOf("shop/db")}`);
+  assert.deepEqual((asked() as unknown as DesiredPlacement).avoid, [hostName("h1")]);
+  one.hosts.set(hostName("h1"), 4096);
+  one.settle();
+  assert.equal(record(one, "shop/db")?.run?.host, hostName("h1"));
+  assert.equal(one.standing("shop/db"), "waiting: host-doubts-store h1 controller.shop");
+  forked(one, false, h1);
+  assert.equal(one.vm("shop/db")?.host, h1);
 });
 
 test("a machine that ended at such a host says why it is not started anew, and what an operator can do", () => {

@@ -2,6 +2,7 @@ import type { CauseOf } from "../../../../model/cause/cause.ts";
 import { mostOf } from "../../../../model/cell/tenants/wishes/nice.ts";
 import { actualPlacement } from "../../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../../documents/vocabulary.ts";
+import { heldHosts } from "../../histories/fork.ts";
 import { modeAsked } from "../../network/instances.ts";
 import type { ElementRecord, Rested, Run } from "../../records.ts";
 import { actualOf, addDesire, type ControllerState, elementOf, placerOf } from "../../state.ts";
@@ -23,6 +24,7 @@ export function desirePlacements(state: ControllerState): void {
     // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
     const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
     const at = run.host === null ? {} : { at: run.host };
+    const others = run.host === null ? [...new Set([...avoid, ...heldHosts(state)])] : avoid;
     addDesire(desires, placerOf(state), `placement/${vm}`, {
       vm,
       path,
@@ -32,7 +34,7 @@ export function desirePlacements(state: ControllerState): void {
       cpus: run.least?.cpus ?? run.cpus,
       cpuSpeedMHz: run.cpuSpeedMHz,
       placement: run.placement,
-      ...(avoid.length === 0 ? {} : { avoid }),
+      ...(others.length === 0 ? {} : { avoid: others }),
       ...on,
       ...at,
       ...(priority === 0 ? {} : { priority }),
