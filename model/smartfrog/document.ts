@@ -13,6 +13,7 @@ import { bounded, costOf, type Phases, runPhasesInSlices } from "./phases/phases
 import type { Resolver } from "./phases/resolver.ts";
 import { replacedBy } from "./phases/templates.ts";
 import { linkReached } from "./reached.ts";
+import { standardFiles } from "./standard-files.ts";
 import { shortestFloat } from "./text/java-number.ts";
 import { leftUnlinked } from "./text/print.ts";
 
@@ -88,7 +89,9 @@ export function smartFrogDocument(
   diagnostics: Diagnostics,
 ): { readonly document: JsonObject; readonly positions: Positions } {
   const writer = new DocumentWriter(resolver, diagnostics);
-  return { document: writer.component(root), positions: writer };
+  const document = writer.component(root);
+  writer.sayLongs();
+  return { document, positions: writer };
 }
 
 const outcomeOf = (attribute: Attribute): Value | null => leftUnlinked(attribute) ?? linkedValue(attribute);
@@ -132,6 +135,8 @@ class DocumentWriter implements Positions {
   /** Who asks for a position asks for another one of the same object. */
   #last: { readonly object: JsonObject; readonly positions: ObjectPositions | undefined } | null = null;
   readonly #typed = new Typed();
+  /** Numbers that JSON would not hold as they are, wherever they stand. */
+  readonly #longs: { readonly number: string; readonly position: Position }[] = [];
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
   readonly #resolver: Resolver;
@@ -143,6 +148,20 @@ class DocumentWriter implements Positions {
     this.#resolver = resolver;
     this.#diagnostics = diagnostics;
     this.#faulty = !diagnostics.none;
+  }
+
+  /** Of a number that a template of ours only hands on its writer is told where he wrote it. */
+  sayLongs(): void {
+    const isOurs = ({ file }: Position): boolean => standardFiles.has(file);
+    const own = new Set(this.#longs.flatMap(({ number, position }) => (isOurs(position) ? [] : [number])));
+    for (const { number, position } of this.#longs)
+      if (!isOurs(position) || !own.has(number))
+        this.#diagnostics.add({
+          code: "link/long",
+          message: `${number} is beyond 2^53, and the numbers of a cell are exact up to there only`,
+          hint: `Write it as a text: "${number}".`,
+          position,
+        });
   }
 
   get(object: JsonObject): ObjectPositions | undefined {
@@ -234,13 +253,7 @@ class DocumentWriter implements Positions {
         return value.text;
       case "number":
         if (value.type !== "long") return value.single ? shortestFloat(value.value) : value.value;
-        if (!Number.isSafeInteger(Number(value.value)))
-          this.#diagnostics.add({
-            code: "link/long",
-            message: `${value.value} is beyond 2^53, and the numbers of a cell are exact up to there only`,
-            hint: `Write it as a text: "${value.value}".`,
-            position,
-          });
+        if (!Number.isSafeInteger(Number(value.value))) this.#longs.push({ number: String(value.value), position });
         return Number(value.value);
       default:
         return value.value;

@@ -66,3 +66,10 @@ test("a long that a cell cannot hold is refused, one that is only reckoned with 
     "accepted",
   ]);
 });
+
+test("a long that a template of ours hands on is refused where it was written", () => {
+  const text =
+    '#include "/cells/machine.sf"\nshop extends Cell { out extends Egress { image "i"; subnet "s"; front 9007199254740993L; } }';
+  const all = told(text).filter((each) => each.startsWith("link/long"));
+  assert.deepEqual(all, ["link/long 2:71"]);
+});
