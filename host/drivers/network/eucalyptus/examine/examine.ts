@@ -61,7 +61,7 @@ export function examineInstance(knowledge: InstanceKnowledge, question: PacketQu
     ...(question.side === "sender" ? [] : filtered(knowledge, packet)),
     ...guarded(knowledge, question, packet),
     ...(question.side === "sender" ? filtered(knowledge, packet) : []),
-    ...(question.side === "sender" ? [located(knowledge, question)] : []),
+    ...(question.side === "sender" ? [located(knowledge, question, instance)] : []),
   ];
 }
 
@@ -182,12 +182,17 @@ function stopped(judged: Judged): PacketCheck {
   return stop("rule", what);
 }
 
-/** Where it goes from here. */
-function located({ view, self }: InstanceKnowledge, { destination }: PacketQuestion): PacketCheck {
+/** Where it goes from here. All cells are in one view: who has another cell's address, and where, is not for who asks. */
+function located(
+  { view, self }: InstanceKnowledge,
+  { destination }: PacketQuestion,
+  { owner }: Pick<Instance, "owner">,
+): PacketCheck {
   const number = parseIpv4(destination);
   const lookup: Lookup = lookUp(view, self.address);
   const there = view.instances.find(({ privateIp, publicIp }) => privateIp === number || publicIp === number);
-  if (there === undefined) return pass("location", `no instance has ${destination}: it goes to the site's network`);
+  if (there === undefined || there.owner !== owner)
+    return pass("location", `no instance of the cell has ${destination}: it goes on to whoever else has it`);
   const node = view.clusters.flatMap(({ nodes }) => nodes).find(({ instances }) => instances.includes(there.id));
   const where =
     node === undefined

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
+import { ipv4 } from "../../../../../model/cell/identifiers.ts";
+import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
+import type { PacketCheck } from "../../driver.ts";
+import type { LocalNetwork } from "../driver.ts";
+import { tapOf } from "../plan/guard.ts";
+import { localDefaults, type Self } from "../plan/plan.ts";
+import { planFor } from "../planners.ts";
+import { examineInstance } from "./examine.ts";
+
+const read = readView(
+  readFileSync(join(import.meta.dirname, "..", "cases", "edge-03-two-nodes-n1", "gni.xml"), "utf8"),
+);
+const { view } = read.ok ? read.value : assert.fail(JSON.stringify(read.error));
+const self: Self = { address: "10.111.5.43", peer: "node" };
+const plan = planFor(view, self, localDefaults);
+const instance = (id: string) => view.instances.find((each) => each.id === id) ?? assert.fail(id);
+const [web, elsewhere] = [instance("i-a7f05959"), instance("i-b1b2b3b4")];
+const link = {
+  mac: "",
+  master: localDefaults.bridge,
+  isUp: true,
+  isHairpin: false,
+  kind: null,
+  addresses: new Set(""),
+};
+const found: LocalNetwork = {
+  sets: new Map(),
+  iptables: new Map(),
+  ebtables: new Map(),
+  devices: {
+    links: new Map(view.instances.map(tapOf).map((name) => [name, { ...link, name }])),
+    forwards: true,
+    filtersBridges: true,
+  },
+  dhcp: { files: null, pid: null },
+};
+
+const asked = (destination: string, owner: string): readonly PacketCheck[] => {
+  const instances = view.instances.map((each) => ({ ...each, owner: each.id === web.id ? "shop" : owner }));
+  const source = ipv4(formatIpv4(web.privateIp ?? 0));
+  return examineInstance(
+    { view: { ...view, instances }, self, plan, found, deviations: [] },
+    { side: "sender", source, destination: ipv4(destination), protocol: "tcp", port: 22 },
+  );
+};
+
+test("who has an address, and at which host, is told of the cell's own instances alone", () => {
+  const address = formatIpv4(elsewhere.privateIp ?? 0);
+  assert.match(
+    JSON.stringify(asked(address, "shop")),
+    new RegExp(`is the instance ${elsewhere.id}, at the node 10\\.`),
+  );
+  const [others, nobodys] = [asked(address, "bank"), asked("1.119.128.250", "bank")];
+  assert.doesNotMatch(JSON.stringify(others), new RegExp(`${elsewhere.id}|node`));
+  const told = (checks: readonly PacketCheck[]): string => JSON.stringify(checks).replaceAll(/\d+\.\d+\.\d+\.\d+/g, "");
+  assert.equal(told(others), told(nobodys), "an address that another cell has reads as one that nobody has");
+});
