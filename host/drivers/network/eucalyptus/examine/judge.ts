@@ -161,6 +161,7 @@ class Walk {
         this.sets.add(value);
         return this.#isMember(value, more.split(",")[0] === "src" ? source : destination);
       case "--ctstate":
+      case "--state":
         return value.split(",").includes("NEW");
       case "--ctorigdst":
         return isIn(value, asked);
@@ -211,10 +212,12 @@ interface Target {
   readonly options: ReadonlyMap<string, string>;
   readonly isGoto: boolean;
 }
+/** What people write into rules of theirs asks for nothing; one of several words stands in quotes. */
+const comment = /-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+) ?/g;
 /** A rule as the tools print it. They say `! -s x` and `-s ! x`. */
 function parsed(rule: string): { readonly conditions: readonly Condition[]; readonly target: Target | null } {
   const conditions: Condition[] = [];
-  const words = rule.split(" ");
+  const words = rule.replaceAll(comment, "").split(" ");
   let isNegated = false;
   for (let at = 0; at < words.length; ) {
     const option = words[at] ?? "";
