@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
 import { ipv4 } from "../../../../../model/cell/identifiers.ts";
+import { read as readAs } from "../../../../../model/contract/schema.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
+import { Fault } from "../../../../../model/json/reader.ts";
+import { examinedChecks } from "../../../../../runtime/controller/why.ts";
 import type { PacketCheck } from "../../driver.ts";
 import type { LocalNetwork } from "../driver.ts";
 import { tapOf } from "../plan/guard.ts";
@@ -40,11 +43,16 @@ const found: LocalNetwork = {
   dhcp: { files: null, pid: null },
 };
 
-const asked = (destination: string, owner: string): readonly PacketCheck[] => {
+type Knowledge = Parameters<typeof examineInstance>[0];
+const asked = (
+  destination: string,
+  owner: string,
+  more: Partial<Pick<Knowledge, "plan" | "found" | "deviations">> = {},
+): readonly PacketCheck[] => {
   const instances = view.instances.map((each) => ({ ...each, owner: each.id === web.id ? "shop" : owner }));
   const source = ipv4(formatIpv4(web.privateIp ?? 0));
   return examineInstance(
-    { view: { ...view, instances }, self, plan, found, deviations: [] },
+    { view: { ...view, instances }, self, plan, found, deviations: [], ...more },
     { side: "sender", source, destination: ipv4(destination), protocol: "tcp", port: 22 },
   );
 };
@@ -59,4 +67,35 @@ test("who has an address, and at which host, is told of the cell's own instances
   assert.doesNotMatch(JSON.stringify(others), new RegExp(`${elsewhere.id}|node`));
   const told = (checks: readonly PacketCheck[]): string => JSON.stringify(checks).replaceAll(/\d+\.\d+\.\d+\.\d+/g, "");
   assert.equal(told(others), told(nobodys), "an address that another cell has reads as one that nobody has");
+});
+
+test("a set that is other than it was given is told where it has another answer about the packet, and no other one is", () => {
+  const address = formatIpv4(elsewhere.privateIp ?? 0);
+  const names = Array.from({ length: 200 }, (_, number) => `sg-${String(number).padStart(8, "0")}`);
+  const [own = ""] = names;
+  const member = (name: string): string => (name === own ? `${address}/32` : "10.7.0.1/32");
+  const sets = names.map((name) => ({ name, members: [member(name)] }));
+  const rules = names.map((name) => `-A FORWARD -m set --match-set ${name} dst -j ${name}`);
+  const iptables = new Map<string, readonly string[]>([
+    ["filter FORWARD", [":FORWARD DROP", ...rules]],
+    ...names.map((name) => [`filter ${name}`, [`:${name} -`, `-A ${name} -j ACCEPT`]] as const),
+  ]);
+  const deviations = names.map((name) => ({ tool: "ipset", name, what: `the set ${name} is another` }) as const);
+  const entries = asked(address, "bank", {
+    plan: { ...plan, sets },
+    found: { ...found, iptables, sets: new Map(names.map((name) => [name, new Set<string>()])) },
+    deviations,
+  }).filter(({ check }) => check === "entry");
+  assert.deepEqual(
+    entries.map(({ passes, detail }) => [passes, detail.split(";")[0]]),
+    [[false, `the set ${own} is another`]],
+  );
+});
+
+test("however many rules of the site's own ask for what nobody can tell, the answer is one that is read", () => {
+  const rules = Array.from({ length: 500 }, (_, number) => `-A FORWARD -m length --length ${number} -j DROP`);
+  const iptables = new Map([["filter FORWARD", [":FORWARD ACCEPT", ...rules]]]);
+  const checks = asked("198.51.100.1", "bank", { found: { ...found, iptables } });
+  assert.ok(!(readAs(examinedChecks, JSON.parse(JSON.stringify(checks))) instanceof Fault), String(checks.length));
+  assert.ok(checks.some(({ detail }) => detail === "480 more rules ask for what cannot be told from here"));
 });

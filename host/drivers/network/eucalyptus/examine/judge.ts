@@ -38,12 +38,13 @@ export interface Judged {
   readonly by: { readonly chain: string; readonly rule: string } | null;
   /** As it is behind the table: another destination, source or mark. */
   readonly packet: Packet;
-  /** Chains that were entered, as `filter FORWARD`, and sets that were asked. */
+  /** Chains that were entered, as `filter FORWARD`, and sets that were asked, each with the addresses for which. */
   readonly chains: ReadonlySet<string>;
-  readonly sets: ReadonlySet<string>;
+  readonly sets: Asked;
   readonly doubts: readonly string[];
 }
 
+export type Asked = ReadonlyMap<string, ReadonlySet<number>>;
 type Truth = boolean | null;
 const deepest = 32;
 
@@ -63,7 +64,7 @@ class Walk {
   readonly #table: string;
   packet: Packet;
   readonly chains = new Set<string>();
-  readonly sets = new Set<string>();
+  readonly sets = new Map<string, Set<number>>();
   readonly doubts: string[] = [];
 
   constructor(inForce: InForce, table: string, packet: Packet) {
@@ -158,7 +159,6 @@ class Walk {
       case "--ip-sport":
         return null;
       case "--match-set":
-        this.sets.add(value);
         return this.#isMember(value, more.split(",")[0] === "src" ? source : destination);
       case "--ctstate":
       case "--state":
@@ -175,16 +175,19 @@ class Walk {
         return null;
     }
   }
-  /** Members are networks: each that could hold the address is looked for. */
   #isMember(name: string, address: number): boolean {
-    const members = this.#inForce.sets.get(name);
-    if (members === undefined) return false;
-    for (let length = 32; length >= 0; length -= 1) {
-      const network = length === 0 ? 0 : ((address >>> (32 - length)) << (32 - length)) >>> 0;
-      if (members.has(`${formatIpv4(network)}/${length}`)) return true;
-    }
-    return false;
+    this.sets.set(name, (this.sets.get(name) ?? new Set()).add(address));
+    return isMember(this.#inForce.sets.get(name) ?? none, address);
   }
+}
+const none: ReadonlySet<string> = new Set();
+/** Members are networks: each that could hold the address is looked for. */
+export function isMember(members: ReadonlySet<string>, address: number): boolean {
+  for (let length = 32; length >= 0; length -= 1) {
+    const network = length === 0 ? 0 : ((address >>> (32 - length)) << (32 - length)) >>> 0;
+    if (members.has(`${formatIpv4(network)}/${length}`)) return true;
+  }
+  return false;
 }
 const numbers = { icmp: 1, tcp: 6, udp: 17 } as const;
 
