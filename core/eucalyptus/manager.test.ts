@@ -382,6 +382,23 @@ test("with a store its configuration is lost, too: what machines have stays thei
   assert.deepEqual([said(shop, "web").id, said(shop, "web").address], [id, "10.9.0.12"]);
 });
 
+test("what a group gives up in a view that is full is another's at once, who waited for it", () => {
+  const { want, groupSaid, start } = world();
+  const say = (cell: string, uid: string, count: number): void => {
+    const value = { uid, cell, ingress: Array(count).fill(rule), egress: [] };
+    want(peerName(`controller.${cell}`), `security-group/${uid}`, value);
+  };
+  for (let cell = 0; cell < 9; cell += 1) for (let at = 0; at < 8; at += 1) say(`c${cell}`, `c${cell}-${at}`, 500);
+  for (const [at, count] of [500, 500, 448].entries()) say("bank", `rest-${at}`, count);
+  // All but 1956 of 190,000 elements.
+  say("bank", "z", 100);
+  start();
+  say("shop", "a", 480);
+  assert.match(String(groupSaid("a").reason), /a view of the network has no room for its rules/);
+  say("bank", "z", 500);
+  assert.match(String(groupSaid("a").reason), /h1 has yet to put view/, "100 rules of the other's are none now");
+});
+
 test("an instance that is refused takes no room in a view from one that is not, however often both are asked about", () => {
   const { want, said, start } = world();
   const rules = (uid: string, cell: string, count: number): Json => ({

@@ -265,17 +265,24 @@ function placedRoom(state: NetworkViewState): Room {
   return room;
 }
 
-/** Asked anew where a group says something else, or instances take another room. */
+/**
+ * Asked anew where a group says something else, or instances take another room. A group that had rules in the view and has too many now gives up
+ * their room, which another one may have waited for: that has no such group in its turn, so it ends.
+ */
 function beyondNow(state: NetworkViewState): Beyond {
   const { ids, groups, groupsChanged } = state;
   const room = placedRoom(state);
   const of = `${groupsChanged} ${room.elements} ${room.characters}`;
   if (state.beyond.of === of) return state.beyond.groups;
-  const beyond = groupsBeyond(groups, room, (uid) => ids.rulesOf(uid));
-  for (const [uid, { document }] of groups)
-    ids.noteRules(uid, beyond.has(uid) ? null : document.ingress.length + document.egress.length);
-  state.beyond = { of, groups: beyond };
-  return beyond;
+  for (;;) {
+    const beyond = groupsBeyond(groups, room, (uid) => ids.rulesOf(uid));
+    const isRoomLeft = [...beyond.keys()].some((uid) => ids.rulesOf(uid) !== null);
+    for (const [uid, { document }] of groups)
+      ids.noteRules(uid, beyond.has(uid) ? null : document.ingress.length + document.egress.length);
+    if (isRoomLeft) continue;
+    state.beyond = { of, groups: beyond };
+    return beyond;
+  }
 }
 
 /** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
