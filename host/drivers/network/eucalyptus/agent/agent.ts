@@ -22,6 +22,7 @@ import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
 import { allocationOf, namesOf, reasonOf, withLeft, withNames } from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
+import { sharedReading } from "./shared-reading.ts";
 
 /*
  * The paper's daemon on one machine: a view and a local configuration come as files, what became of addresses goes back as one. It plans,
@@ -77,6 +78,8 @@ class Agent implements NetworkAgent {
   readonly #options: AgentOptions;
   readonly #service: NetworkService<LocalPlan, LocalNetwork, DriverConfiguration>;
   readonly #drivers: ReadonlyMap<string, PlanDriver>;
+  /** What is in force, by mode, for questions: five tools print all that there is. */
+  readonly #inForce: ReadonlyMap<string, () => Promise<LocalNetwork>>;
   /** What the service was told to put in place last. */
   #plan: LocalPlan | null = null;
   /** As they were read last. */
@@ -109,6 +112,7 @@ class Agent implements NetworkAgent {
     const driver = (mode: (typeof modes)[number]) =>
       createPlanDriver({ run, dhcpDirectory: join(directory, "dhcp"), machine: { mode, peer: self.peer } });
     this.#drivers = new Map(modes.map((mode) => [mode, driver(mode)]));
+    this.#inForce = new Map([...this.#drivers].map(([mode, { read }]) => [mode, sharedReading(read)]));
     this.#service = new NetworkService({ drivers: this.#drivers, configuration });
   }
   get state(): NetworkServiceState {
@@ -135,10 +139,10 @@ class Agent implements NetworkAgent {
   }
   async examine(question: PacketQuestion): Promise<readonly PacketCheck[] | null> {
     const [view, plan, self] = [this.#offered, this.#plan, this.#options.self];
-    const driver = view === null ? undefined : this.#drivers.get(view.mode);
+    const [driver, read] = [this.#drivers.get(view?.mode ?? ""), this.#inForce.get(view?.mode ?? "")];
     const isHere = view !== null && instanceAt(view, self, question[ends[question.side]]) !== null;
-    if (view === null || plan === null || driver === undefined || !isHere) return null;
-    const found = await driver.read();
+    if (view === null || plan === null || driver === undefined || read === undefined || !isHere) return null;
+    const found = await read();
     const deviations = driver.deviations(plan, found);
     const why = reasonOf({ ...this.#service.state, refused: null });
     // Whoever asks should not have to wait for what is wrong.

@@ -26,6 +26,8 @@ let guests: readonly [Machine, Machine];
 let agent: NetworkAgent;
 /** No pass of the agent's mends anything while this is not null. */
 let held: Promise<void> | null = null;
+/** So often the rules in force were printed. */
+let printed = 0;
 
 const what = { protocol: 6, fromPort: 7000, toPort: 7000, icmpType: 0, icmpCode: 0 };
 const viewText = (): string => {
@@ -103,6 +105,7 @@ before(async () => {
     signals: new EventEmitter(),
     run: async (program, args, input) => {
       const isReader = ["save", "-j", "-e", "-V", "--version"].includes(args[0] ?? "");
+      if (program === "iptables-save") printed += 1;
       if (writers.has(program) && !isReader) await held;
       return run(program, args, input);
     },
@@ -193,6 +196,15 @@ test("a rule of the site's own is told apart from the cell's", async () => {
     JSON.stringify(checks),
   );
   node.run("iptables", "-D", "FORWARD", "1");
+});
+
+test("the rules are printed for all who ask at once together", async () => {
+  await asked("sender");
+  const before = printed;
+  const all = await Promise.all(Array.from({ length: 40 }, () => asked("sender")));
+  assert.ok(all.every((checks) => first(checks) === "passes"));
+  // Two readings, and what the agent looks for itself.
+  assert.ok(printed - before <= 8, String(printed - before));
 });
 
 test("what an instance sends and gets is counted", async () => {
