@@ -19,6 +19,7 @@ import { counter, gauge, type Metric, sample } from "../../telemetry/metrics.ts"
 import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./call.ts";
 import { membersIn } from "./deaths.ts";
 import { answerEnd, isEndToTake, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./end.ts";
+import { noteMissed } from "./missed.ts";
 import {
   type GroupOptions,
   type GroupState,
@@ -79,6 +80,7 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
     alone: null,
     call: callsBefore(restored.records),
     asking: new Set(),
+    missed: { hosts: new Map(), areTooMany: false },
     refused: 0,
   };
   for (const peer of options.hosts) {
@@ -360,7 +362,7 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
 function sayMissed(state: GroupState, view: HostView, life: Life | null): void {
   const isMissed = life !== null && view.reachable === false && !view.left;
   const missed: ActualPresenceMissed | null = isMissed ? { host: view.host, ...life } : null;
-  publish(state, presenceKey.missed(view.host), missed);
+  noteMissed(state, view.host, missed);
 }
 
 /** That this member never heard the host is no reason to wait: it may have started after the host's death. */

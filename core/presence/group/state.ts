@@ -1,5 +1,5 @@
 import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
-import type { ActualPresenceDeath, ActualPresenceVote } from "../../documents/presence.ts";
+import type { ActualPresenceDeath, ActualPresenceMissed, ActualPresenceVote } from "../../documents/presence.ts";
 import { type Outbox, publishValue } from "../../outbox.ts";
 
 /** A life of a host, as far as it has answered suspicions. */
@@ -59,6 +59,12 @@ export interface GroupState {
   call: number;
   /** Hosts that only answers are missing for. */
   readonly asking: Set<HostView>;
+  /** Hosts that this member does not hear and tells others to look for. */
+  readonly missed: {
+    readonly hosts: Map<HostName, ActualPresenceMissed>;
+    /** Told again when half as many are left, so that one host more or less does not have all told each time. */
+    areTooMany: boolean;
+  };
   /** Documents that made no sense. */
   refused: number;
 }
