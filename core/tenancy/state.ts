@@ -75,14 +75,21 @@ export interface Queue {
   /** Monotonic: not tried again before. */
   dueMs: number;
   said: string | null;
-  /** Monotonic: whoever carries it has said nothing until then, and another one may. Null: nobody does. */
-  carriedUntilMs: number | null;
   /** Monotonic: when one was carried last. */
   carriedMs: number;
+}
+export interface Carried {
+  /** Of the subscription. */
+  readonly uid: string;
+  readonly account: string;
+  /** Monotonic: whoever carries it has said nothing until then, and another one may. */
+  readonly untilMs: number;
 }
 export interface Notices {
   /** By UID of the subscription. */
   readonly queues: Map<string, Queue>;
+  /** Under way, by their records: also one whose subscription has gone or has another URL meanwhile, until its word comes. */
+  readonly carried: Map<string, Carried>;
   /** Stands for what is watched: another one after each change of it, and of each process. */
   watched: string;
   changes: number;

@@ -23,7 +23,6 @@ const newQueue = (): Queue => ({
   tried: 0,
   dueMs: 0,
   said: null,
-  carriedUntilMs: null,
   carriedMs: 0,
 });
 export function queueOf({ notices: { queues } }: TenancyState, uid: string): Queue {
@@ -96,9 +95,9 @@ export function takeNoticeWord(
   },
 ): void {
   const { subscription: uid, number, taken } = said;
+  state.notices.carried.delete(keyOf(uid, number));
   if (!state.tables.subscription.has(uid)) return;
   const queue = queueOf(state, uid);
-  queue.carriedUntilMs = null;
   if (queue.waiting[0] !== number) return;
   if (taken) {
     queue.waiting.shift();
@@ -149,9 +148,8 @@ export function settleNotices(state: TenancyState): void {
   const due = nextDue(state);
   const isNews = notices.waiting.watched !== notices.watched;
   if (due === null && !isNews) {
-    const times = [...notices.queues.values()].flatMap(({ waiting, dueMs, carriedUntilMs }) =>
-      waiting.length === 0 ? [] : [Math.max(dueMs, carriedUntilMs ?? 0)],
-    );
+    const due = [...notices.queues.values()].flatMap(({ waiting, dueMs }) => (waiting.length === 0 ? [] : [dueMs]));
+    const times = [...due, ...[...notices.carried.values()].map(({ untilMs }) => untilMs)];
     const soonest = Math.min(...times.filter((ms) => ms > state.now.ms));
     if (Number.isFinite(soonest))
       state.outbox.effects.push({ kind: "timer", name: noticeTimer, afterMs: soonest - state.now.ms });
@@ -164,19 +162,19 @@ export function settleNotices(state: TenancyState): void {
 /** Of those whose users get in: who was carried longest ago is the next one. */
 function nextDue(state: TenancyState): NextNotice["due"] | null {
   const { notices, tables, now } = state;
-  const carried = new Map<string, number>();
+  const [carried, busy] = [new Map<string, number>(), new Set<string>()];
   const accountOf = (uid: string): string => tables.user.get(tables.subscription.get(uid)?.user ?? "")?.account ?? "";
-  let inAll = 0;
-  for (const [uid, { carriedUntilMs }] of notices.queues)
-    if (carriedUntilMs !== null && carriedUntilMs > now.ms) {
-      inAll += 1;
-      carried.set(accountOf(uid), (carried.get(accountOf(uid)) ?? 0) + 1);
+  for (const [key, { uid, account, untilMs }] of notices.carried) {
+    if (untilMs <= now.ms) notices.carried.delete(key);
+    else {
+      busy.add(uid);
+      carried.set(account, (carried.get(account) ?? 0) + 1);
     }
-  if (inAll >= most.carried) return null;
+  }
+  if (notices.carried.size >= most.carried) return null;
   let found: { readonly uid: string; readonly queue: Queue } | null = null;
   for (const [uid, queue] of notices.queues) {
-    const isCarried = queue.carriedUntilMs !== null && queue.carriedUntilMs > now.ms;
-    if (queue.waiting.length === 0 || isCarried || queue.dueMs > now.ms) continue;
+    if (queue.waiting.length === 0 || busy.has(uid) || queue.dueMs > now.ms) continue;
     if ((carried.get(accountOf(uid)) ?? 0) >= most.carriedOfAccount) continue;
     if (rightsOf(state, tables.user.get(tables.subscription.get(uid)?.user ?? "")) === null) continue;
     if (found === null || queue.carriedMs < found.queue.carriedMs) found = { uid, queue };
@@ -186,7 +184,8 @@ function nextDue(state: TenancyState): NextNotice["due"] | null {
   if (found === null || subscription === undefined || number === undefined) return null;
   const record = tables.notice.get(keyOf(found.uid, number));
   if (record === undefined) return null;
-  found.queue.carriedUntilMs = now.ms + carriedWithinMs;
+  const carriedNow = { uid: found.uid, account: accountOf(found.uid), untilMs: now.ms + carriedWithinMs };
+  notices.carried.set(keyOf(found.uid, number), carriedNow);
   found.queue.carriedMs = now.ms;
   const { kind = "test", cell = null, events = [], more = 0 } = record.news ?? {};
   const notice: CellNotice = { subscription: found.uid, number, at: isoTime(record.atMs), kind, cell, events, more };

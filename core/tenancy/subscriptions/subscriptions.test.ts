@@ -299,6 +299,43 @@ test("a receiver that is slow holds up nobody else's: two of an account are carr
   assert.notEqual(next(bench)?.due, undefined, "nobody who carries them ends without a word for good");
 });
 
+test("two of an account are carried also where their subscriptions are others meanwhile, or gone", () => {
+  for (const isGone of [false, true]) {
+    const bench = settled();
+    const ann = logIn(bench, "ann");
+    let uid = uidIn(add(bench, ann));
+    const carried: NextNotice["due"][] = [];
+    for (let count = 0; count < 6; count += 1) {
+      const due = next(bench)?.due;
+      if (due !== undefined) carried.push(due);
+      const parameters = { uid };
+      if (isGone) {
+        ask(bench, ann, "deleteSubscription", {}, { parameters });
+        uid = uidIn(add(bench, ann));
+      } else ask(bench, ann, "changeSubscription", { url: `https://h${count}.example.com/` }, { parameters });
+    }
+    assert.ok(carried.length > 0 && carried.length <= 2, `${carried.length} are under way`);
+    for (const each of carried) said(bench, each, true);
+    assert.equal(next(bench)?.due?.notice.subscription, uid);
+  }
+});
+
+test("the word about one for an earlier URL has nobody carry a second time what is under way", () => {
+  const bench = settled();
+  const ann = logIn(bench, "ann");
+  const uid = uidIn(add(bench, ann));
+  const first = next(bench)?.due;
+  const change = { url: "https://elsewhere.example.com/" };
+  ask(bench, ann, "changeSubscription", change, { parameters: { uid } });
+  bench.ms += 61_000;
+  const second = next(bench)?.due;
+  assert.equal(second?.notice.number, 2);
+  said(bench, first, false);
+  assert.equal(next(bench)?.due, undefined, "it is under way still");
+  said(bench, second, true);
+  assert.equal(listed(bench, ann)[0]?.waiting, 0);
+});
+
 test("who asked before is answered with nothing, and whoever knows all is told once there is more", () => {
   const bench = settled();
   const ann = logIn(bench, "ann");
