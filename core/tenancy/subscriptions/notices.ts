@@ -25,7 +25,10 @@ const newQueue = (): Queue => ({
   said: null,
   carriedMs: 0,
 });
-export function queueOf({ notices: { queues } }: TenancyState, uid: string): Queue {
+/** To be looked at: of a subscription that is none yet nothing is kept. */
+export const queueShown = ({ notices }: TenancyState, uid: string): Readonly<Queue> =>
+  notices.queues.get(uid) ?? newQueue();
+function queueOf({ notices: { queues } }: TenancyState, uid: string): Queue {
   const queue = queues.get(uid) ?? newQueue();
   queues.set(uid, queue);
   return queue;

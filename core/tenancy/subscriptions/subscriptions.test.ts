@@ -123,6 +123,20 @@ test("a user has eight, an account's name 32 cells", () => {
   assert.match(messageOf(add(bench, ann)), /32 cells together at most/);
 });
 
+test("a trial leaves nothing behind, however often somebody tries", () => {
+  const bench = settled();
+  const ann = logIn(bench, "ann");
+  const uid = uidIn(add(bench, ann));
+  const [query, body] = [{ dryRun: true }, { url, cells: ["shop"] }];
+  for (let count = 0; count < 20; count += 1) {
+    const fresh = { uid: `tried${count}`, number: "0" };
+    const trial = { kind: "ask", by: { session: ann }, name: "addSubscription", parameters: {}, query, body };
+    const tried = bench.request({ ...trial, password: null, fresh, sealed: "sealed" } as never);
+    assert.equal(tried.status, 200, messageOf(tried));
+  }
+  assert.deepEqual([...bench.state.notices.queues.keys()], [uid]);
+});
+
 test("another URL has a secret of its own, and what waited for the one before is dropped", () => {
   const bench = settled();
   const ann = logIn(bench, "ann");

@@ -13,7 +13,7 @@ import { rightsAt } from "../looks.ts";
 import type { SubscriptionRecord, UserRecord } from "../records.ts";
 import { beyondShare, noSuch, type Refused, refused } from "../refused.ts";
 import { hasItsShare, labelOf, partOf, rightsOf, save, type TenancyState } from "../state.ts";
-import { addNotice, dropNotices, queueOf, watchedAnew } from "./notices.ts";
+import { addNotice, dropNotices, queueShown, watchedAnew } from "./notices.ts";
 
 /*
  * Who has which URL told of which cells. One's own need no right but to read the cells, and count for as long as one may: whoever carries
@@ -27,7 +27,7 @@ export const watchMs = 24 * 60 * 60_000;
 
 const summaryOf = (state: TenancyState, uid: string, actor: Actor, record: SubscriptionRecord): SubscriptionSummary => {
   const user = state.tables.user.get(record.user);
-  const { waiting, dead, said } = queueOf(state, uid);
+  const { waiting, dead, said } = queueShown(state, uid);
   const shownDead = dead.flatMap((number) => {
     const { atMs, dead: why = "" } = state.tables.notice.get(`${uid}/${number}`) ?? { atMs: 0 };
     return [{ number, at: isoTime(atMs), why }];
