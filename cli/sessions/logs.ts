@@ -90,8 +90,9 @@ export const logs = async (context: Context, vmText: string, options: LogsOption
     try {
       const { incarnation, ending } = await show(context, vmText, options, known);
       known = incarnation;
-      // The next one is another's.
-      if (ending.kind === "left" || (options.incarnation !== null && options.follow)) return;
+      // The next one is another's; that the connection has ended says nothing of the machine.
+      const isOver = options.incarnation !== null && ending.kind === "ended" && ending.cause === "machine-ended";
+      if (ending.kind === "left" || (options.follow && isOver)) return;
       if (!options.follow) throw failureOf(vmText, ending);
       say(`${failureOf(vmText, ending).message}; waiting for more, Ctrl-C leaves`);
     } catch (error) {

@@ -444,6 +444,19 @@ test("logs of one incarnation are of no other, and with --follow they end with i
   });
 });
 
+test("logs --follow of one incarnation goes on where the connection ends, or the host's service, and the machine does not", async () => {
+  const serve = (guest: Guest, count: number): void => {
+    guest.send({ ...opened, incarnation: count > 3 ? 4 : 3, pastBytes: 4 });
+    guest.write("output", `of ${count}`);
+    if (count === 2) guest.send({ kind: "ended", cause: "closing", sentence: "the service restarts" });
+    guest.socket.close();
+  };
+  await withSessions(serve, async ({ run }) => {
+    const { code, stdout } = await run("logs", "shop/web", "--follow", "--incarnation", "3").ended;
+    assert.deepEqual([code, stdout], [0, "of 1of 2of 3"]);
+  });
+});
+
 /** A gateway that takes every connection and says nothing, or grants and says nothing more. */
 const silent = async (t: TestContext, grants: boolean): Promise<Asking> => {
   const server = createServer((_request, response) => {
