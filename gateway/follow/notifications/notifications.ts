@@ -7,7 +7,7 @@ import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import type { PostedNotice, Told } from "../../../runtime/tenancy/notices.ts";
 import { findPeer } from "../../../runtime/transport/peers.ts";
 import { postNotice } from "../../ha/notices.ts";
-import { createReceivers } from "./receivers.ts";
+import { createReceivers, receiverAlone } from "./receivers.ts";
 import { type WatchMeans, type WatchTimes, watchCell } from "./watch.ts";
 
 /*
@@ -115,7 +115,7 @@ export function followNotifications(configuration: ProcessConfiguration, means: 
   const carry = async (due: PostedNotice): Promise<void> => {
     const { subscription, number } = due;
     const reason = await receivers().then(
-      (allows) => postNotice(due, allows),
+      (allows) => postNotice(due, receiverAlone(allows)),
       (error: unknown) => (error as Error).message.slice(0, 300),
     );
     await say("/notices/said", { subscription, number, taken: reason === null, reason });

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type TestContext, test } from "node:test";
 import { postNotice, type Resolve } from "../../ha/notices.ts";
-import { isReceiver } from "./receivers.ts";
+import { isReceiver, receiverAlone } from "./receivers.ts";
 
 /*
  * Where a stranger may have something posted to. What he may not is beside what he may each time: a guard that refuses everything would be no less
@@ -67,6 +67,15 @@ test("a name that leads inside is refused, also where it leads outside as well; 
   assert.match((await postNotice(notice(url), onlyTheSecond, leadsTo("127.0.0.2", "127.0.0.1"))) ?? "", /leads to/);
   assert.match((await postNotice(notice(url), onlyTheSecond, leadsTo())) ?? "", /has no address/);
   assert.deepEqual([outside.asked, inside.asked], [[`hooks.example.com:${outside.port} /a`], []]);
+});
+
+test("a stranger is not told what a name of the house means", async () => {
+  const resolve: Resolve = async () => [{ address: "10.20.30.40" }];
+  const url = "http://payroll.corp.example/";
+  const said = (await postNotice(notice(url), receiverAlone(onlyTheSecond), resolve)) ?? "";
+  assert.match(said, /^it leads to an address that not everybody on the Internet reaches/);
+  assert.doesNotMatch(said, /10\.20/);
+  assert.equal(receiverAlone(onlyTheSecond)("127.0.0.2"), true);
 });
 
 test("a name that leads elsewhere once it was looked at is not asked again: what was looked at is what is spoken to", async (context) => {

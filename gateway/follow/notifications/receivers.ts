@@ -53,6 +53,19 @@ global6.addSubnet("2000::", 3, "ipv6");
 /** Of IPv6 only what is given out for all of the Internet, so that nothing has to be known of what is not. */
 const isGlobal6 = (address: string): boolean => global6.check(address, "ipv6") && !special.ipv6.check(address, "ipv6");
 
+/**
+ * The same for what a stranger is told of it: which address a name has that this machine's name servers know is the house's own affair. Throws
+ * a sentence where it is no receiver.
+ */
+export const receiverAlone =
+  (allows: (address: string) => boolean) =>
+  (address: string): true => {
+    if (allows(address)) return true;
+    throw new Error(
+      "it leads to an address that not everybody on the Internet reaches: nothing of the installation, and no private network, is told",
+    );
+  };
+
 const knownForMs = 60_000;
 /**
  * What looks whether an address is a receiver, as the installation's external pools are now. Rejects where nobody says which they are: an
