@@ -65,6 +65,7 @@ test("however many ask, a host is asked once in a while, and one that is gone is
     },
   });
   const all = await Promise.all(Array.from({ length: 20 }, () => said()));
+  await said();
   assert.deepEqual(asked, [h1, h2]);
   for (const each of all)
     assert.deepEqual(
@@ -78,4 +79,44 @@ test("however many ask, a host is asked once in a while, and one that is gone is
   hosts = [h1];
   assert.deepEqual([...(await said())], [[h1, none]]);
   assert.deepEqual(asked.splice(0), [h1, h2, h1]);
+});
+
+test("nobody waits for a host that did not say last time, and it is not asked again while it is being asked", async () => {
+  let nowMs = 0;
+  const asked: string[] = [];
+  const answers: ((said: HostCounters) => void)[] = [];
+  const refusals: ((error: Error) => void)[] = [];
+  const said = createHostCounters({
+    list: async () => [h1, h2],
+    nowMs: () => nowMs,
+    ask: (host) => {
+      asked.push(host);
+      if (host === h1) return Promise.resolve(none);
+      return new Promise((resolve, reject) => {
+        answers.push(resolve);
+        refusals.push(reject);
+      });
+    },
+  });
+  const ofSecond = async () => {
+    const late = new Promise<null>((resolve) => setTimeout(resolve, 1_000, null));
+    return (await Promise.race([said(), late]))?.get(h2);
+  };
+  const first = said();
+  await new Promise((resolve) => setImmediate(resolve));
+  nowMs = 5_000;
+  assert.equal(await ofSecond(), undefined, "once it is waited for");
+  assert.deepEqual(asked, [h1, h2, h1]);
+  refusals[0]?.(new Error("it does not answer"));
+  assert.equal((await first).get(h2), null);
+  for (const ms of [8_000, 11_000, 14_000]) {
+    nowMs = ms;
+    assert.equal(await ofSecond(), null, "and then no more");
+  }
+  assert.equal(asked.filter((host) => host === h2).length, 2);
+  answers[1]?.(none);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(await ofSecond(), undefined, "it has said something meanwhile, and is waited for as before");
+  answers[2]?.(none);
+  assert.deepEqual(await ofSecond(), none);
 });

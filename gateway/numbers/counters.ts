@@ -24,18 +24,34 @@ export interface Hosts {
 /** By host, what it said last; null: nothing. */
 export type Said = ReadonlyMap<PeerName, HostCounters | null>;
 
+interface Kept {
+  readonly atMs: number;
+  readonly said: Promise<HostCounters | null>;
+  /** Undefined: it is being asked. */
+  now: HostCounters | null | undefined;
+  /** It did not say when it was asked before: everybody else's numbers do not wait for it once more. */
+  readonly wasSilent: boolean;
+}
 export function createHostCounters(hosts: Hosts): () => Promise<Said> {
-  const kept = new Map<PeerName, { readonly atMs: number; readonly said: Promise<HostCounters | null> }>();
+  const kept = new Map<PeerName, Kept>();
+  const begin = (name: PeerName, wasSilent: boolean): Kept => {
+    const said = hosts.ask(name).catch(() => null);
+    const begun: Kept = { atMs: hosts.nowMs(), said, now: undefined, wasSilent };
+    kept.set(name, begun);
+    void said.then((counters) => {
+      begun.now = counters;
+    });
+    return begun;
+  };
   return async () => {
     const all = await hosts.list();
     const names = new Set(all);
     for (const name of kept.keys()) if (!names.has(name)) kept.delete(name);
     const answers = all.map(async (name): Promise<readonly [PeerName, HostCounters | null]> => {
       const before = kept.get(name);
-      if (before !== undefined && hosts.nowMs() - before.atMs < keptMs) return [name, await before.said];
-      const said = hosts.ask(name).catch(() => null);
-      kept.set(name, { atMs: hosts.nowMs(), said });
-      return [name, await said];
+      const isOfNow = before !== undefined && (before.now === undefined || hosts.nowMs() - before.atMs < keptMs);
+      const { now, said, wasSilent } = isOfNow ? before : begin(name, before?.now === null);
+      return [name, now === undefined && wasSilent ? null : await said];
     });
     return new Map(await Promise.all(answers));
   };
