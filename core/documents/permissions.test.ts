@@ -343,7 +343,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "host asks": [
     ...["POST /power", "GET /identity"].map((what) => `ha-manager ${what}`),
     ...gateway("GET /status", "GET /counters", "POST /examine"),
-    ...everyController("GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"),
+    ...everyController("GET /status", "POST /examine", "POST /exec", "GET /session"),
   ],
   "presence asks": [
     ...gateway(),

@@ -195,7 +195,7 @@ export const permissions = {
         "GET /counters",
         "POST /examine",
       ],
-      controller: ["GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"],
+      controller: ["GET /status", "POST /examine", "POST /exec", "GET /session"],
       // The power of other hosts, and which machine this one is.
       "ha-manager": ["POST /power", "GET /identity"],
     },
