@@ -17,7 +17,8 @@ const facts = ({ state }: ElementWithState): readonly string[] => [
 export const describe = (element: ElementWithState): string => {
   const { reason, reachability } = element.state;
   if (reason === null) return facts(element).join(", ");
-  return reachability === undefined || reachability === "ok" ? reason : `${reachability}: ${reason}`;
+  // Whoever waits for a machine that starts is told why it waits; that nobody can say yet whether it is reached follows from it.
+  return reachability === "impaired" ? `${reachability}: ${reason}` : reason;
 };
 
 export const isReady = ({ state }: ElementWithState): boolean => state.phase === "ready";
