@@ -12,7 +12,7 @@ import { ask, Refused } from "./api.ts";
 
 /** A session into a VM (`model/cell/session-messages.ts`), from a browser. */
 export interface PageSession {
-  /** False: it is over, or has no room. */
+  /** What is sent before it is open waits for that. False: it is over, or has no room. */
   send(bytes: Uint8Array): boolean;
   close(): void;
   /** What it carries cannot be gone on with: it ends as one that broke. */
@@ -41,8 +41,11 @@ export function openSession({ cell, vm, verb }: Asked, listener: SessionListener
     socket?.close();
     listener.ended(ended);
   };
+  /** Half of a line that was typed too early would be a line of its own. */
+  let early: Uint8Array[] = [];
   const sendAll = (pieces: readonly Uint8Array[]): void => {
-    for (const piece of pieces) socket?.send(piece as Uint8Array<ArrayBuffer>);
+    if (socket?.readyState !== WebSocket.OPEN) early.push(...pieces);
+    else for (const piece of pieces) socket.send(piece as Uint8Array<ArrayBuffer>);
   };
   const told = (text: string): void => {
     const message = JSON.parse(text) as SessionMessage;
@@ -66,6 +69,10 @@ export function openSession({ cell, vm, verb }: Asked, listener: SessionListener
       if (typeof data === "string") told(data);
       else listener.bytes(new Uint8Array(data, 1));
     };
+    opened.onopen = () => {
+      sendAll(early);
+      early = [];
+    };
     opened.onclose = () => end({ kind: "broken" });
   };
   begin().catch((error: unknown) => {
@@ -74,7 +81,7 @@ export function openSession({ cell, vm, verb }: Asked, listener: SessionListener
   });
   return {
     send: (bytes) => {
-      if (isOver || socket?.readyState !== WebSocket.OPEN) return false;
+      if (isOver || (socket !== null && socket.readyState > WebSocket.OPEN)) return false;
       const ready = window.add(bytes);
       if (ready !== null) sendAll(ready);
       return ready !== null;

@@ -87,6 +87,15 @@ test("a console in the page: two people type and read, past output is seen, and 
   await one.expect(/404/);
 
   await choose(one.page, "tea/pot");
+  // Who types before the connection is there has typed all the same.
+  let connect = (): void => undefined;
+  const typed = new Promise<void>((done) => {
+    connect = done;
+  });
+  await one.page.route("**/cells/tea/sessions", async (route) => {
+    await typed;
+    await route.continue();
+  });
   await button(one.page, "Console tea/pot").click();
   const screen = (page: Page) => page.getByRole("region", { name: "Console of tea/pot" });
   const reads = (page: Page, what: string | RegExp): Promise<unknown> =>
@@ -94,10 +103,11 @@ test("a console in the page: two people type and read, past output is seen, and 
       const all = ((await screen(page).locator(".xterm-rows").textContent()) ?? "").replaceAll("\u00a0", " ");
       return typeof what === "string" ? all.includes(what) : what.test(all);
     });
-  await reads(one.page, "This is a simulated guest.");
   await screen(one.page).click();
   await one.page.keyboard.type("hello");
+  connect();
   await one.page.keyboard.press("Enter");
+  await reads(one.page, "This is a simulated guest.");
   await reads(one.page, "read: hello");
 
   const two = await enter();

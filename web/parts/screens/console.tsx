@@ -30,7 +30,7 @@ export function SerialConsole({ cell, vm }: { cell: string; vm: string }) {
     const encoder = new TextEncoder();
     made.onData((text) => {
       // What the guest has asked a terminal before, or long ago, is not answered by this one now: the answer would be typed.
-      if (isReplayed.current) return;
+      if (isReplayed.current && text.startsWith("\u001b")) return;
       const isSent = session.current()?.send(encoder.encode(text)) ?? false;
       say(
         isSent
