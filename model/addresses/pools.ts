@@ -19,6 +19,11 @@ export const whatHolds = (network: Network, others: readonly string[]): string |
     const other = parseNetwork(text);
     return other !== null && network.first >= other.first && network.last <= other.last;
   });
+/** Has one of these networks all addresses of that one? What is no network is in none. */
+export function isWithin(text: string, networks: readonly string[]): boolean {
+  const network = parseNetwork(text);
+  return network !== null && whatHolds(network, networks) !== undefined;
+}
 
 export interface PoolFault {
   /** What follows the name of the attribute. */

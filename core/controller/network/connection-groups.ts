@@ -1,4 +1,4 @@
-import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
+import { isWithin } from "../../../model/addresses/pools.ts";
 import type { NetworkRuleElement, RuleEnd } from "../../../model/cell/cell.ts";
 import type { ElementPath, Ipv4 } from "../../../model/cell/identifiers.ts";
 import { openings } from "../../../model/check/network/rule-openings.ts";
@@ -27,10 +27,7 @@ export function connectionGroups(state: ControllerState, from: Ipv4, to: Ipv4): 
   const isEnd = (end: RuleEnd, which: "from" | "to"): boolean => {
     const address = which === "from" ? from : to;
     if (end.kind === "internet") return true;
-    if (end.kind === "cidr") {
-      const [network, number] = [parseNetwork(end.cidr), parseIpv4(address)];
-      return network !== null && number !== null && network.first <= number && number <= network.last;
-    }
+    if (end.kind === "cidr") return isWithin(address, [end.cidr]);
     return end.kind === "element" && end.path === ends[which];
   };
   const found: ConnectionGroups["openings"][number][] = [];

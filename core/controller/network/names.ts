@@ -1,5 +1,4 @@
-import { parseNetwork } from "../../../model/addresses/addresses.ts";
-import { mostPools, whatHolds } from "../../../model/addresses/pools.ts";
+import { isWithin, mostPools } from "../../../model/addresses/pools.ts";
 import type { Cidr, ElementPath } from "../../../model/cell/identifiers.ts";
 import { type DesiredZone, mostRanges, zoneKey } from "../../documents/network/network.ts";
 import { desiredZone } from "../../documents/readers/network.ts";
@@ -46,10 +45,8 @@ function zonePools(state: ControllerState, declared: readonly Cidr[] | undefined
   if (now === undefined && before === undefined) return declared;
   const inForce = poolsSaid(state)?.external ?? [];
   const pools = now ?? [...(declared ?? []), ...(before ?? [])];
-  const asDelegated = (pool: Cidr): Cidr => {
-    const network = inForce.includes(pool) ? null : parseNetwork(pool);
-    return before?.find((each) => network !== null && whatHolds(network, [each]) !== undefined) ?? pool;
-  };
+  const asDelegated = (pool: Cidr): Cidr =>
+    (inForce.includes(pool) ? undefined : before?.find((each) => isWithin(pool, [each]))) ?? pool;
   return [...new Set(pools.map(asDelegated))].slice(0, mostPools + mostRanges);
 }
 

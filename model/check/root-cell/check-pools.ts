@@ -1,5 +1,5 @@
 import { parseIpv4, parseNetwork } from "../../addresses/addresses.ts";
-import { poolFault, whatHolds, whatOverlaps } from "../../addresses/pools.ts";
+import { isWithin, poolFault, whatOverlaps } from "../../addresses/pools.ts";
 import type { Cell } from "../../cell/cell.ts";
 import type { Cidr, HostName, Ipv4 } from "../../cell/identifiers.ts";
 import { sameJson } from "../../json/same.ts";
@@ -21,10 +21,6 @@ export interface KnownPools {
 /** Only one cell speaks for the addresses of the installation. */
 const rootName = "root";
 const attribute = "x.pools.external";
-const hold = (text: string, others: readonly string[]): boolean => {
-  const network = parseNetwork(text);
-  return network !== null && whatHolds(network, others) !== undefined;
-};
 const clash = (text: string, others: readonly string[]): string | undefined => {
   const network = parseNetwork(text);
   return network === null ? undefined : whatOverlaps(network, others);
@@ -68,19 +64,21 @@ export function checkPoolsInUse(
   }
   if (known === undefined) return;
   const wanted: readonly string[] = externalPools ?? [known.otherwise];
-  const left = known.used.find((used) => !hold(used, wanted));
+  const left = known.used.find((used) => !isWithin(used, wanted));
   if (left !== undefined) {
     const why = `leaves out ${left}, where subnets have addresses`;
     refuse(why, `Keep a network that holds ${left}, behind the others, until no subnet has a part of it.`);
   }
-  const fresh = wanted.filter((pool) => !hold(pool, present?.externalPools ?? [known.otherwise]));
+  const fresh = wanted.filter((pool) => !isWithin(pool, present?.externalPools ?? [known.otherwise]));
   for (const pool of fresh) {
     const taken = clash(pool, known.inside);
     if (taken !== undefined) {
       const why = `has ${pool}, and ${taken} is an internal subnet's: its machines would be outside`;
       refuse(why, `Have that subnet deleted first, or leave ${taken} out of the pools.`);
     }
-    const router = known.routers.find(({ address }) => parseIpv4(address) !== null && hold(`${address}/32`, [pool]));
+    const router = known.routers.find(
+      ({ address }) => parseIpv4(address) !== null && isWithin(`${address}/32`, [pool]),
+    );
     if (router !== undefined) {
       const { address, host, isOwn } = router;
       const is = isOwn === true ? `${host}'s own on the way outside` : `the upstream router of ${host}`;

@@ -1,5 +1,4 @@
-import { parseNetwork } from "../../../../model/addresses/addresses.ts";
-import { whatHolds } from "../../../../model/addresses/pools.ts";
+import { isWithin } from "../../../../model/addresses/pools.ts";
 import { type Cidr, hostPeer, type PeerName } from "../../../../model/cell/identifiers.ts";
 import { type DesiredPools, mostHad, poolsKey } from "../../../documents/network/network.ts";
 import { desiredPools } from "../../../documents/readers/network.ts";
@@ -26,10 +25,6 @@ function askedOf(state: ControllerState, declared: readonly Cidr[] | undefined, 
 /** It was told, by this store or one before. */
 const hasPools = (state: ControllerState, host: PeerName): boolean =>
   desiredNow(state, host, poolsKey) !== undefined || state.forgotten.get(host)?.has(poolsKey) === true;
-const isWithin = (text: string, networks: readonly string[]): boolean => {
-  const network = parseNetwork(text);
-  return network !== null && whatHolds(network, networks) !== undefined;
-};
 
 /**
  * The external pools that the root cell declares. The IP Address Manager has them first, and what it says is in force goes on to every host: so an address
