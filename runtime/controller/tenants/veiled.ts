@@ -5,6 +5,7 @@ import { type Veil, veiled, veiledStates } from "../../../model/cause/veil.ts";
 import type { RouteName } from "../../../model/contract/routes.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { answerThrough } from "../../http/http.ts";
+import { sharedReading } from "../../observation/shared-reading.ts";
 import type { CellEvents } from "../events.ts";
 import type { Caller } from "./callers.ts";
 
@@ -21,10 +22,10 @@ const own: ReadonlySet<RouteName> = new Set([
 export class Veils {
   readonly #ask: Ask;
   readonly #machines = new Set<string>();
-  #last: Promise<void> = Promise.resolve();
-  #next: Promise<void> | null = null;
   /** A name stays one that is not told: what was said of it is still read. */
   readonly veil: Veil = { machines: this.#machines };
+  /** Shared: it begins after whatever those who ask for it are about to tell. */
+  readonly look: () => Promise<void> = sharedReading(() => this.#look());
 
   constructor(ask: Ask) {
     this.#ask = ask;
@@ -35,16 +36,6 @@ export class Veils {
     return caller !== null && !caller.operator && (cell !== rootCell || "tenant" in caller);
   }
 
-  /** Who asks while one look is under way shares the next with all others: it begins after whatever they are about to tell. */
-  look(): Promise<void> {
-    this.#next ??= this.#last.then(() => {
-      this.#next = null;
-      const look = this.#look();
-      this.#last = look.catch(() => undefined);
-      return look;
-    });
-    return this.#next;
-  }
   async #look(): Promise<void> {
     const { body } = (await this.#ask({ method: "MACHINES" } satisfies ControllerRequest)) as { readonly body: Json };
     for (const name of Array.isArray(body) ? body : []) this.#machines.add(String(name));

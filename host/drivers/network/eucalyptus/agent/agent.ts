@@ -10,6 +10,7 @@ import {
 } from "../../../../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
+import { sharedReading } from "../../../../../runtime/observation/shared-reading.ts";
 import { realFiles, renameDurably } from "../../../../../runtime/process/durable-files.ts";
 import { wakeable } from "../../../../../runtime/process/wakeable.ts";
 import type { InterfaceCounters, PacketCheck, PacketQuestion } from "../../driver.ts";
@@ -22,7 +23,6 @@ import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
 import { allocationOf, namesOf, reasonOf, withLeft, withNames } from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
-import { sharedReading } from "./shared-reading.ts";
 
 /*
  * The paper's daemon on one machine: a view and a local configuration come as files, what became of addresses goes back as one. It plans,

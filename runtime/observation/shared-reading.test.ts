@@ -18,6 +18,7 @@ test("who asks while something is read shares what is read next, and one that fa
   });
   const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
   const first = ask();
+  await soon();
   const meanwhile = Array.from({ length: 50 }, ask);
   assert.equal(ends.length, 1);
   ends[0]?.reject(new Error("a tool is gone"));
@@ -31,6 +32,7 @@ test("who asks while something is read shares what is read next, and one that fa
   ends[2]?.resolve("third");
   assert.equal(await third, "third", "what was read before it asked is not its answer");
   const alone = ask();
+  await soon();
   ends[3]?.resolve("fourth");
   assert.equal(await alone, "fourth");
 });
