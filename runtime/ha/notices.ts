@@ -112,11 +112,14 @@ export const nextNotice = async <Receiver>(
   service: { request(request: Json): Promise<Json> },
   kind: "ha-notice-wait" | "ha-mail-wait",
 ): Promise<Next<Receiver> | null> => {
-  const next = await Promise.race([service.request({ kind }), after(waitMs)]);
+  const next = await soonEnough(service.request({ kind }));
   const { receiver, notice } = (isObject(next) ? next : {}) as unknown as Partial<Next<Receiver>>;
   return receiver === undefined || notice === undefined ? null : { receiver, notice };
 };
-const after = (ms: number): Promise<Json> =>
-  new Promise((resolve) => {
-    setTimeout(() => resolve(null), ms).unref();
+/** Null: there is no answer yet, and nobody waits for longer. */
+export const soonEnough = <T>(answer: Promise<T>): Promise<T | null> => {
+  const late = new Promise<null>((resolve) => {
+    setTimeout(() => resolve(null), waitMs).unref();
   });
+  return Promise.race([answer, late]);
+};

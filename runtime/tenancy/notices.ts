@@ -3,8 +3,7 @@ import type { NextNotice } from "../../core/tenancy/subscriptions/notices.ts";
 import { boolean, integer, nullable, read, record, text } from "../../model/contract/schema.ts";
 import { cellNews } from "../../model/contract/tenancy/subscriptions.ts";
 import { Fault } from "../../model/json/reader.ts";
-import type { SignedNotice } from "../ha/notices.ts";
-import { signatureOf } from "../ha/notices.ts";
+import { type SignedNotice, signatureOf, soonEnough } from "../ha/notices.ts";
 import { hashCredential } from "../http/bearer.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
 import type { PeerRequest } from "../http/peer-handler.ts";
@@ -18,8 +17,6 @@ import { type AskService, send } from "./answers.ts";
  * `POST /watches/<uid>` begins a session that reads the cells of one subscription.
  */
 const path = /^\/(?:notices(?:\/(?:next|said))?|watches\/([A-Za-z0-9-]{1,64}))$/;
-/** Shorter than what anybody waits for an answer. */
-const waitMs = 25_000;
 const longestBody = 64 * 1024;
 
 const next = record<{ readonly watched: string | null }>({ watched: nullable(text(64)) });
@@ -44,11 +41,9 @@ export interface Told extends Pick<NextNotice, "watches"> {
 
 export class Notices {
   readonly #key: Buffer;
-  readonly #waitMs: number;
   /** @param key seals secrets in the store */
-  constructor(key: Buffer, afterMs: number = waitMs) {
+  constructor(key: Buffer) {
     this.#key = key;
-    this.#waitMs = afterMs;
   }
 
   /** Of a subscription that is to be, or is changed. */
@@ -78,7 +73,7 @@ export class Notices {
     else sendRefusal(response, 400, "bad-request", "the body is not as the gateway of this version writes it");
   }
   async #next(ask: AskService, watched: string | null, response: ServerResponse): Promise<void> {
-    const answered = await Promise.race([ask({ kind: "notice-next", watched }), after(this.#waitMs)]);
+    const answered = await soonEnough(ask({ kind: "notice-next", watched }));
     const { due, ...told } = (answered ?? {}) as Partial<NextNotice>;
     const signed = due === undefined ? null : this.#signed(due);
     if (due !== undefined && signed === null) {
@@ -98,7 +93,3 @@ export class Notices {
   }
 }
 const idOf = (uid: string): string => `subscription/${uid}`;
-const after = (ms: number): Promise<null> =>
-  new Promise((resolve) => {
-    setTimeout(() => resolve(null), ms).unref();
-  });
