@@ -90,8 +90,8 @@ export interface Notices {
   readonly queues: Map<string, Queue>;
   /** Under way, by their records: also one whose subscription has gone or has another URL meanwhile, until its word comes. */
   readonly carried: Map<string, Carried>;
-  /** Stands for what is watched: another one after each change of it, and of each process. */
-  watched: string;
+  /** When this process began, milliseconds since 1970, and how often it has changed since then what is to be watched. */
+  since: number;
   changes: number;
   /** The question of whoever carries notices, which is answered once there is something. */
   waiting: { readonly id: number; readonly watched: string | null } | null;

@@ -97,7 +97,7 @@ function restore(restored: Restored): TenancyState {
   const state: TenancyState = {
     outbox: createOutbox(restored),
     tables: emptyTables(),
-    notices: { queues: new Map(), carried: new Map(), watched: "", changes: 0, waiting: null },
+    notices: { queues: new Map(), carried: new Map(), since: 0, changes: 0, waiting: null },
     logins: new Map(),
     subjects: new Map(),
     looks: new Map(),

@@ -1,5 +1,10 @@
 import { isoTime } from "../../../model/cell/iso-time.ts";
-import type { CellNews, CellNotice, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
+import type {
+  CellNews,
+  CellNotice,
+  NoticeKind,
+  SubscriptionSummary,
+} from "../../../model/contract/tenancy/subscriptions.ts";
 import { log, toJson } from "../../outbox.ts";
 import { type Queue, rightsOf, save, type TenancyState } from "../state.ts";
 
@@ -26,8 +31,17 @@ const newQueue = (): Queue => ({
   carriedMs: 0,
 });
 /** To be looked at: of a subscription that is none yet nothing is kept. */
-export const queueShown = ({ notices }: TenancyState, uid: string): Readonly<Queue> =>
-  notices.queues.get(uid) ?? newQueue();
+export function queueShown(
+  { notices, tables }: TenancyState,
+  uid: string,
+): Pick<SubscriptionSummary, "waiting" | "said" | "dead"> {
+  const { waiting, dead, said } = notices.queues.get(uid) ?? newQueue();
+  const shownDead = dead.map((number) => {
+    const { atMs = 0, dead: why = "" } = tables.notice.get(keyOf(uid, number)) ?? {};
+    return { number, at: isoTime(atMs), why };
+  });
+  return { waiting: waiting.length, said, dead: shownDead };
+}
 function queueOf({ notices: { queues } }: TenancyState, uid: string): Queue {
   const queue = queues.get(uid) ?? newQueue();
   queues.set(uid, queue);
@@ -45,13 +59,14 @@ export function restoreNotices(state: TenancyState): void {
     for (const each of [queue.waiting, queue.dead]) each.sort((one, other) => one - other);
     if (!subscription.has(uid)) dropNotices(state, uid);
   }
-  state.notices.watched = `${state.now.wallMs}`;
+  state.notices.since = state.now.wallMs;
 }
 /** What is to be watched is another thing than before. */
 export function watchedAnew({ notices }: TenancyState): void {
   notices.changes += 1;
-  notices.watched = `${notices.watched.split(".")[0]}.${notices.changes}`;
 }
+/** Stands for what is watched: another one after each change of it, and of each process. */
+const watchedNow = ({ notices }: TenancyState): string => `${notices.since}.${notices.changes}`;
 
 const keyOf = (uid: string, number: number): string => `${uid}/${number}`;
 
@@ -72,7 +87,7 @@ export function addNotice(state: TenancyState, uid: string, news: CellNews | nul
 export function dropNotices(state: TenancyState, uid: string): void {
   const { waiting, dead } = queueOf(state, uid);
   for (const number of [...waiting, ...dead]) save(state, "notice", keyOf(uid, number), null);
-  state.notices.queues.set(uid, newQueue());
+  state.notices.queues.delete(uid);
 }
 
 function giveUp(state: TenancyState, uid: string, number: number, why: string): void {
@@ -149,17 +164,18 @@ export function settleNotices(state: TenancyState): void {
   const { notices, tables } = state;
   if (notices.waiting === null) return;
   const due = nextDue(state);
-  const isNews = notices.waiting.watched !== notices.watched;
+  const watched = watchedNow(state);
+  const isNews = notices.waiting.watched !== watched;
   if (due === null && !isNews) {
-    const due = [...notices.queues.values()].flatMap(({ waiting, dueMs }) => (waiting.length === 0 ? [] : [dueMs]));
-    const times = [...due, ...[...notices.carried.values()].map(({ untilMs }) => untilMs)];
+    const tries = [...notices.queues.values()].flatMap(({ waiting, dueMs }) => (waiting.length === 0 ? [] : [dueMs]));
+    const times = [...tries, ...[...notices.carried.values()].map(({ untilMs }) => untilMs)];
     const soonest = Math.min(...times.filter((ms) => ms > state.now.ms));
     if (Number.isFinite(soonest))
       state.outbox.effects.push({ kind: "timer", name: noticeTimer, afterMs: soonest - state.now.ms });
     return;
   }
   const watches = [...tables.subscription].map(([uid, { cells, events }]) => ({ uid, cells, events }));
-  answer(state, { watched: notices.watched, ...(isNews ? { watches } : {}), ...(due === null ? {} : { due }) });
+  answer(state, { watched, ...(isNews ? { watches } : {}), ...(due === null ? {} : { due }) });
 }
 
 /** Of those whose users get in: who was carried longest ago is the next one. */

@@ -23,15 +23,10 @@ const mostOfUser = 8;
 /** Cells that are watched, each as often as somebody has it watched: each is read again whenever it changes. */
 const mostWatched = { ofAccount: 32, inAll: 512 } as const;
 /** A session that watches ends then, and another one is begun. */
-export const watchMs = 24 * 60 * 60_000;
+const watchMs = 24 * 60 * 60_000;
 
 const summaryOf = (state: TenancyState, uid: string, actor: Actor, record: SubscriptionRecord): SubscriptionSummary => {
   const user = state.tables.user.get(record.user);
-  const { waiting, dead, said } = queueShown(state, uid);
-  const shownDead = dead.flatMap((number) => {
-    const { atMs, dead: why = "" } = state.tables.notice.get(`${uid}/${number}`) ?? { atMs: 0 };
-    return [{ number, at: isoTime(atMs), why }];
-  });
   return {
     uid,
     user: user === undefined ? "" : labelOf(state, user),
@@ -40,9 +35,7 @@ const summaryOf = (state: TenancyState, uid: string, actor: Actor, record: Subsc
     cells: record.cells,
     events: record.events,
     made: isoTime(record.madeMs),
-    waiting: waiting.length,
-    said,
-    dead: shownDead,
+    ...queueShown(state, uid),
   };
 };
 const originOf = (url: string): string => /^https?:\/\/[^/?#]*/.exec(url)?.[0] ?? "";
@@ -194,7 +187,6 @@ export function deleteSubscription(
 function drop(state: TenancyState, uid: string): void {
   endWatch(state, uid);
   dropNotices(state, uid);
-  state.notices.queues.delete(uid);
   save(state, "subscription", uid, null);
   watchedAnew(state);
 }
