@@ -259,9 +259,9 @@ function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions):
 /** Every change of who is in the book is of another version. */
 function placedRoom(state: NetworkViewState): Room {
   const { version, instances } = state.book;
-  if (state.placed?.version === version && state.placed.count === instances.size) return state.placed.room;
+  if (state.placed?.version === version) return state.placed.room;
   const room = sum([...instances.values()].map(({ owner }) => roomOfInstance(owner)));
-  state.placed = { version, count: instances.size, room };
+  state.placed = { version, room };
   return room;
 }
 

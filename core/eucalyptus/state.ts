@@ -49,7 +49,7 @@ export interface NetworkViewState {
   /** Of a view, by what is in it. */
   taken: Room;
   /** Of all instances in the book, and of the book's version of which that is. */
-  placed: { readonly version: number; readonly count: number; readonly room: Room } | null;
+  placed: { readonly version: number; readonly room: Room } | null;
   /** Another one after each change of what groups say. */
   groupsChanged: number;
   /** Groups that are in no view with their rules, and of what that is. */
