@@ -80,7 +80,7 @@ function readWish(name: string, json: Json): NiceWish | NiceFault {
       `${close === undefined ? "" : `Did you mean \`${close}\`? `}${one}`,
     );
   }
-  if (others.length > 0) return fault(`asks for ${[kind, ...others].join(" and ")} at once`, `${one} `.trim());
+  if (others.length > 0) return fault(`asks for ${[kind, ...others].join(" and ")} at once`, one);
   const wants = wantsOf(kind as Kind, json[kind] ?? null);
   if (wants === null) return fault(`asks for a ${kind} that is none`, `Write it as \`${forms[kind as Kind]}\`.`);
   return { name, weight, wants };
