@@ -105,10 +105,6 @@ export interface TrialAnswer {
   readonly from: HostName | null;
   readonly hosts: readonly Trial[];
 }
-export interface TrialQuery {
-  readonly vm: string;
-  readonly host?: string;
-}
 
 const host = branded<HostName>("a host's name");
 export const capacityAnswer = record<CapacityAnswer>(
