@@ -173,7 +173,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     deviations(plan, found) {
       const all = allTables(plan);
       const chains = ([iptables, ebtables] as const).flatMap((handler) =>
-        handler.due(all[handler.tool], handler.tool === "iptables" ? found.iptables : found.ebtables).map(
+        handler.due(all[handler.tool], found[handler.tool]).map(
           (name): Deviation => ({
             tool: handler.tool,
             name,

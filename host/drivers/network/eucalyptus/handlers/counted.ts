@@ -1,3 +1,4 @@
+import type { InterfaceCounters } from "../../driver.ts";
 import type { Run } from "./run.ts";
 
 /** What has passed, by the network (`a.b.c.d/n`) that is counted. A chain that is written anew counts from 0. */
@@ -5,10 +6,7 @@ export interface Counted {
   readonly sent: ReadonlyMap<string, PacketCount>;
   readonly received: ReadonlyMap<string, PacketCount>;
 }
-export interface PacketCount {
-  readonly packets: number;
-  readonly bytes: number;
-}
+type PacketCount = InterfaceCounters["sent"];
 const ruleForm = /^\[(\d+):(\d+)\] -A EUCA_COUNTERS_(IN|OUT) -[sd] (\S+)$/;
 
 /** Of the chains `EUCA_COUNTERS_IN` and `EUCA_COUNTERS_OUT`, which the recorded rules have. */
