@@ -85,6 +85,10 @@ export class FollowedTopic {
   get unheard(): string | null {
     return this.#unheard;
   }
+  /** All of it as it was read last; null: it was not yet. */
+  get rows(): Rows | null {
+    return this.#isRead ? this.#ring.rows : null;
+  }
   /** What brings somebody up to now: nothing while it was not read. */
   since(position: Position | undefined): readonly FollowEvent[] {
     return this.#isRead ? this.#ring.since(position, now()) : [];

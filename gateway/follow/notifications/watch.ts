@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Position, Rows, Topic } from "../../../model/contract/follow/follow.ts";
-import { nothingFollowed, reduced } from "../../../model/contract/follow/reduce.ts";
+import type { Rows, Topic } from "../../../model/contract/follow/follow.ts";
 import type { CellNews, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
 import { FollowedTopic, type TopicSource, topicTimes } from "../topic.ts";
 import { began, gone, happened } from "./happened.ts";
@@ -24,7 +23,7 @@ export interface WatchTimes {
   /** What does not answer, or is not there, is looked at again. */
   readonly againMs: number;
 }
-export const watchTimes: WatchTimes = { leastMs: 1_000, againMs: 10_000 };
+const watchTimes: WatchTimes = { leastMs: 1_000, againMs: 10_000 };
 
 /** @returns what ends it */
 export function watchCell(
@@ -33,7 +32,6 @@ export function watchCell(
   means: WatchMeans,
   times: WatchTimes = watchTimes,
 ): () => void {
-  const written = `cell:${cell}`;
   /** As it was told last; null: nothing was. */
   let told: Rows | null = null;
   let now: Rows | null = null;
@@ -86,18 +84,14 @@ export function watchCell(
     if (isOver) return;
     const run = randomBytes(6).toString("hex");
     const begun: FollowedTopic = new FollowedTopic(
-      { topic: written, run, times: topicTimes },
+      { topic: `cell:${cell}`, run, times: topicTimes },
       () => means.sourceOf({ kind: "cell", cell }, authorization),
       () => over(begun),
     );
     topic = begun;
-    let followed = nothingFollowed;
     begun.follow({
       changed: () => {
-        const known = followed.topics.get(written);
-        const position: Position | undefined = known && { run: known.run, n: known.n };
-        for (const event of begun.since(position)) followed = reduced(followed, event).followed;
-        const { rows = null } = followed.topics.get(written) ?? {};
+        const { rows } = begun;
         if (rows === null || begun.why !== null) return;
         [now, isGone] = [rows, false];
         void tell();
