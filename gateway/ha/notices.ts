@@ -2,14 +2,12 @@ import { lookup as resolveName } from "node:dns/promises";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { BlockList, isIP } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { isObject } from "../../core/outbox.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { SignedNotice } from "../../runtime/ha/notices.ts";
-import { parseJson } from "../../runtime/http/http.ts";
-import { keepConnection, peerRequest } from "../../runtime/http/https.ts";
+import { keepConnection } from "../../runtime/http/https.ts";
 import { network, type ProcessConfiguration } from "../../runtime/installation.ts";
-import { listPeers } from "../../runtime/transport/peers.ts";
+import { askWaiting, whileThere } from "../requests/waited-on.ts";
 
 /*
  * Carries notices of alerts outside, one after the other. Where a URL leads is looked at each time, and what was looked at is what is spoken to:
@@ -17,9 +15,8 @@ import { listPeers } from "../../runtime/transport/peers.ts";
  * A redirect is an answer like any other that is not 2xx.
  */
 const haManager = peerName("ha-manager");
-const waitMs = 40_000;
 const postMs = 10_000;
-const againMs = 5_000;
+const noneMs = 30_000;
 
 const inside = { ipv4: new BlockList(), ipv6: new BlockList() } as const;
 for (const subnet of [network.underlay, "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"]) {
@@ -128,39 +125,15 @@ export const followDue = (
   carry: (due: Due) => Promise<string | null>,
 ): (() => void) => {
   const over = new AbortController();
-  // One question after the other for as long as the gateway lives: a handshake for each would be most of what an idle gateway does.
   const connection = keepConnection(configuration, at);
-  const ask = async (method: "GET" | "POST", body?: object): Promise<unknown> => {
-    const answer = await peerRequest(configuration, at, {
-      method,
-      path,
-      connection,
-      signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]),
-      ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
-    });
-    const text = await answer.text();
-    if (answer.status !== 200) throw new Error(`the HA Manager answered with ${answer.status}`);
-    const parsed = parseJson(text);
-    return parsed.ok ? parsed.value : null;
-  };
+  const ask = askWaiting(configuration, connection, over.signal);
   const next = async (): Promise<void> => {
-    const due = await ask("GET");
-    if (!isObject(due as never) || typeof (due as { number?: unknown }).number !== "number") return;
-    const reason = await carry(due as Due);
-    await ask("POST", { number: (due as Due).number, taken: reason === null, reason });
+    const due = await ask("GET", path);
+    if (!isObject(due) || typeof due.number !== "number") return;
+    const reason = await carry(due as unknown as Due);
+    await ask("POST", path, { number: due.number, taken: reason === null, reason });
   };
-  const follow = async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      try {
-        if ((await listPeers(configuration, at)).includes(at)) await next();
-        else await sleep(againMs * 6, undefined, { signal: over.signal, ref: false });
-      } catch {
-        // It is away, or of an earlier version.
-        await sleep(againMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined);
-      }
-    }
-  };
-  void follow();
+  void whileThere(configuration, at, { over: over.signal, noneMs }, next);
   return () => {
     over.abort();
     connection.agent.destroy();

@@ -1,12 +1,10 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { CellNews, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
-import { parseJson } from "../../../runtime/http/http.ts";
-import { type KeptConnection, keepConnection, peerRequest } from "../../../runtime/http/https.ts";
+import { keepConnection } from "../../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import type { PostedNotice, Told } from "../../../runtime/tenancy/notices.ts";
-import { findPeer } from "../../../runtime/transport/peers.ts";
 import { postNotice } from "../../ha/notices.ts";
+import { askWaiting, whileThere } from "../../requests/waited-on.ts";
 import { createReceivers, receiverAlone } from "./receivers.ts";
 import { type WatchMeans, type WatchTimes, watchCell } from "./watch.ts";
 
@@ -15,8 +13,6 @@ import { type WatchMeans, type WatchTimes, watchCell } from "./watch.ts";
  * cells are followed and notices posted, since nothing else of the installation has both. Whatever is lost with this process is looked at anew.
  */
 const tenancy = peerName("tenancy");
-const waitMs = 40_000;
-const againMs = 5_000;
 /** Where there is no such service, or an earlier version of it. */
 const noneMs = 60_000;
 
@@ -32,24 +28,6 @@ export interface Notifications {
   readonly receivers?: () => Promise<(address: string) => boolean>;
   readonly times?: WatchTimes;
 }
-
-type Ask = <T>(connection: KeptConnection, path: string, body: object) => Promise<T>;
-const asker =
-  (configuration: ProcessConfiguration, over: AbortSignal): Ask =>
-  async <T>(connection: KeptConnection, path: string, body: object): Promise<T> => {
-    const answer = await peerRequest(configuration, tenancy, {
-      method: "POST",
-      path,
-      connection,
-      signal: AbortSignal.any([over, AbortSignal.timeout(waitMs)]),
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    const text = await answer.text();
-    const read = parseJson(text);
-    if (answer.status !== 200 || !read.ok) throw new Error(`the service tenancy answered with ${answer.status}`);
-    return read.value as T;
-  };
 
 /** What is watched, by the subscription's UID and the cell, with what is told of it. */
 class WatchedCells {
@@ -109,8 +87,9 @@ export function followNotifications(configuration: ProcessConfiguration, means: 
   const { receivers = createReceivers(configuration) } = means;
   // The one waits; what is said goes over the other.
   const [asking, saying] = [keepConnection(configuration, tenancy), keepConnection(configuration, tenancy)];
-  const ask = asker(configuration, over.signal);
-  const say = (path: string, body: object): Promise<unknown> => ask(saying, path, body);
+  const ask = askWaiting(configuration, asking, over.signal);
+  const sayOver = askWaiting(configuration, saying, over.signal);
+  const say = (path: string, body: object): Promise<unknown> => sayOver("POST", path, body);
   const cells = new WatchedCells(say, means);
   const carry = async (due: PostedNotice): Promise<void> => {
     const { subscription, number } = due;
@@ -122,23 +101,13 @@ export function followNotifications(configuration: ProcessConfiguration, means: 
   };
   let known: string | null = null;
   const next = async (): Promise<void> => {
-    const told = await ask<Told>(asking, "/notices/next", { watched: known });
+    const told = (await ask("POST", "/notices/next", { watched: known })) as unknown as Told;
     if (told.watches !== undefined) cells.be(told.watches);
     known = told.watched ?? known;
     // Whoever is slow to take one holds up nobody else's. Where the word is lost the notice is carried once more.
     if (told.due !== undefined) void carry(told.due).catch(() => undefined);
   };
-  const follow = async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      try {
-        if ((await findPeer(configuration, tenancy)).ok) await next();
-        else await sleep(noneMs, undefined, { signal: over.signal, ref: false });
-      } catch {
-        await sleep(againMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined);
-      }
-    }
-  };
-  void follow();
+  void whileThere(configuration, tenancy, { over: over.signal, noneMs }, next);
   return () => {
     over.abort();
     cells.end();
