@@ -182,7 +182,9 @@ export const moveVm = async (
         ? `${pathText} is at ${to} already`
         : `! ${pathText}  is stopped in order at ${planned.from}, and starts at ${to} with its data`,
     );
-  const tried = planned.isThere ? null : await triedAt(client, pathText, to);
+  // Nobody is told where the move's own answer is all that is printed.
+  const isTold = dryRun || !json;
+  const tried = planned.isThere || !isTold ? null : await triedAt(client, pathText, to);
   if (!json) for (const line of linesOfTrial(tried, to)) terminal.print(printable(line));
   if (dryRun)
     return json
