@@ -245,11 +245,14 @@ export function createGateway(
     timeline,
     ha,
   };
+  const means: Notifications = {
+    sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization),
+    ...(receivers === undefined ? {} : { receivers }),
+  };
   app.addHook("onReady", async () => {
-    const means = { sourceOf: (...asked: Parameters<Notifications["sourceOf"]>) => sourceOf(readers, ...asked) };
-    told.push(followNotifications(configuration, receivers === undefined ? means : { ...means, receivers }));
+    told.push(followNotifications(configuration, means));
   });
-  registerFollow(app, { sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization), whoIs });
+  registerFollow(app, { sourceOf: means.sourceOf, whoIs });
   registerSessions(app, configuration, granted);
   // Also what the table does not name: a controller of the next version may serve it.
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
