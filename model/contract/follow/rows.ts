@@ -1,5 +1,5 @@
 import type { CellSummary, ElementState, InstallationStatus } from "../../api.ts";
-import { isObject, type Json } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { HaReport } from "../operator/ha.ts";
 import type { CellCounters } from "../operator/numbers/counters.ts";
 import type { Rows } from "./follow.ts";
@@ -13,19 +13,27 @@ export interface ElementWithState {
   readonly state: ElementState;
 }
 
-/** Elements in document order. `path` is where `document` stands, "" for a whole one. */
-export const elementsOf = (document: Json, path: string): readonly ElementWithState[] => {
+/** What has a type in a document, in its order, as it stands there. `path` is where `document` stands, "" for a whole one. */
+export function typedIn(document: Json, path = ""): readonly Typed[] {
   if (!isObject(document)) return [];
-  const { "x.type": type, $state: state } = document;
-  const own =
-    typeof type === "string" && isObject(state) && path !== ""
-      ? [{ path, type, state: state as unknown as ElementState }]
-      : [];
+  const { "x.type": type } = document;
+  const own = typeof type === "string" && path !== "" ? [{ path, type, written: document }] : [];
   const below = Object.entries(document).flatMap(([name, value]) =>
-    name === "$state" || name.startsWith("x.") ? [] : elementsOf(value, path === "" ? name : `${path}/${name}`),
+    name === "$state" || name.startsWith("x.") ? [] : typedIn(value, path === "" ? name : `${path}/${name}`),
   );
-  return [...own.filter((element) => element.type !== "Cell"), ...below];
-};
+  return [...own, ...below];
+}
+export interface Typed {
+  readonly path: string;
+  readonly type: string;
+  readonly written: JsonObject;
+}
+
+/** Elements in document order. `path` is where `document` stands, "" for a whole one. */
+export const elementsOf = (document: Json, path: string): readonly ElementWithState[] =>
+  typedIn(document, path).flatMap(({ path, type, written: { $state: state } }) =>
+    isObject(state) && type !== "Cell" ? [{ path, type, state: state as unknown as ElementState }] : [],
+  );
 export const rowsOfCell = (document: Json): Rows =>
   Object.fromEntries(
     elementsOf(document, "").map(({ path, type, state }) => [path, { type, state: state as unknown as Json }]),

@@ -1,4 +1,5 @@
-import { isObject, type Json, type JsonObject } from "../../../../model/json/json.ts";
+import { typedIn } from "../../../../model/contract/follow/rows.ts";
+import type { Json, JsonObject } from "../../../../model/json/json.ts";
 
 /** Who may talk to whom in a cell, by its model: machines and subnets are nodes, rules are edges. Pure. */
 export interface Node {
@@ -28,21 +29,6 @@ export interface Graph {
 }
 export const outside = "outside";
 
-interface Element {
-  readonly path: string;
-  readonly type: string;
-  readonly attributes: JsonObject;
-}
-function elementsOf(document: Json, path = ""): readonly Element[] {
-  if (!isObject(document)) return [];
-  const { "x.type": type } = document;
-  const own = typeof type === "string" && path !== "" ? [{ path, type, attributes: document }] : [];
-  const below = Object.entries(document).flatMap(([name, value]) =>
-    name === "$state" || name.startsWith("x.") ? [] : elementsOf(value, path === "" ? name : `${path}/${name}`),
-  );
-  return [...own, ...below];
-}
-
 /** Where a reference leads that stands in an element: `<ref:/shop/web>`, `<ref:../web>`; what is none stays as it is. */
 export function targetOf(value: Json | undefined, path: string): string | null {
   if (typeof value !== "string") return null;
@@ -56,12 +42,12 @@ export function targetOf(value: Json | undefined, path: string): string | null {
 }
 
 export function graphOf(document: Json): Graph {
-  const elements = elementsOf(document);
+  const elements = typedIn(document);
   const of = (type: string) => elements.filter((each) => each.type === type);
   const machineOf = new Map<string, string>();
   const laneOf = new Map<string, string>();
-  for (const { path, attributes } of of("VirtualInterface")) {
-    const [machine, subnet] = [targetOf(attributes["x.vm"], path), targetOf(attributes["x.subnet"], path)];
+  for (const { path, written } of of("VirtualInterface")) {
+    const [machine, subnet] = [targetOf(written["x.vm"], path), targetOf(written["x.subnet"], path)];
     if (machine === null) continue;
     machineOf.set(path, machine);
     if (subnet !== null && !laneOf.has(machine)) laneOf.set(machine, subnet);
@@ -76,10 +62,10 @@ export function graphOf(document: Json): Graph {
     if (!nodes.has(id)) nodes.set(id, { id, kind: "outside", lane: outside, machines: 0 });
     return id;
   };
-  const edges = of("NetworkRule").flatMap(({ path, attributes }): readonly Edge[] => {
-    const [from, to] = [endOf(attributes["x.address1"], path), endOf(attributes["x.address2"], path)];
+  const edges = of("NetworkRule").flatMap(({ path, written }): readonly Edge[] => {
+    const [from, to] = [endOf(written["x.address1"], path), endOf(written["x.address2"], path)];
     if (from === null || to === null) return [];
-    return [{ rule: path, from, to, says: saysOf(attributes), isOneWay: attributes["x.direction"] === "1to2" }];
+    return [{ rule: path, from, to, says: saysOf(written), isOneWay: written["x.direction"] === "1to2" }];
   });
   return { nodes: [...nodes.values()], edges, machineOf };
 }
