@@ -2,13 +2,14 @@ import type { InstallationStatus } from "../../../model/api.ts";
 import { type History, type Moment, momentOf, type Series } from "../../../model/contract/operator/numbers/history.ts";
 
 /** The last hour as it goes on: what the gateway has kept is asked once, and each later moment is of the stream. Pure. */
-const mostMoments = 360;
+const hourMs = 60 * 60_000;
 
 /** Nothing is added before the next moment is due; moments of which nothing was heard stay free. */
 export function goneOn(history: History, status: Pick<InstallationStatus, "hosts">, nowMs: number): History {
   const { everyMs, until, moments } = history;
   const due = Math.floor((nowMs - Date.parse(until)) / everyMs);
   if (due < 1) return history;
+  const mostMoments = Math.floor(hourMs / everyMs);
   const count = Math.min(mostMoments, moments + due);
   const moment = momentOf(status);
   const on = (kind: keyof Moment): Readonly<Record<string, Series>> => {
