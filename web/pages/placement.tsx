@@ -1,12 +1,11 @@
 import { type DragEvent, useEffect, useRef, useState } from "react";
-import type { Asker } from "../../model/contract/actions/actions.ts";
-import { whyNot } from "../../model/contract/actions/actions.ts";
+import { type Asker, whyNot } from "../../model/contract/actions/actions.ts";
 import type { TrialAnswer } from "../../model/contract/operator/placement.ts";
 import { ask } from "../data/api.ts";
 import { Failed, useDoing } from "../parts/act.tsx";
 import { Command, Share, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
-import { useAsker, useKnown } from "../parts/use-known.ts";
+import { useAsked, useAsker, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
 import {
   type Foretold,
@@ -92,21 +91,16 @@ interface Tried {
   /** Null: it is not known yet. */
   readonly of: (host: string) => Foretold | null;
 }
+/** A sentence: why it is not known. */
+const trialOf = (vm: string): Promise<TrialAnswer | string> =>
+  ask("tryPlacement", "GET", `/placement/try?${new URLSearchParams({ vm })}`).then(
+    ({ value }) => value,
+    (error: Error) => error.message,
+  );
 /** What the Placer says of each host, asked as soon as a machine is chosen. */
 function useTrial(vm: string | null): Tried {
-  const [state, setState] = useState<{ readonly vm: string; readonly said: TrialAnswer | string } | null>(null);
-  useEffect(() => {
-    if (vm === null) return;
-    let isOver = false;
-    ask("tryPlacement", "GET", `/placement/try?${new URLSearchParams({ vm })}`).then(
-      ({ value }) => !isOver && setState({ vm, said: value }),
-      (error: Error) => !isOver && setState({ vm, said: error.message }),
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [vm]);
-  const said = state !== null && state.vm === vm ? state.said : null;
+  const { value } = useAsked(vm ?? "", async () => (vm === null ? null : { vm, said: await trialOf(vm) }));
+  const said = value?.vm === vm ? value.said : null;
   return {
     failed: typeof said === "string" ? said : null,
     of: (host) => {
