@@ -18,16 +18,22 @@ const haManager = peerName("ha-manager");
 const postMs = 10_000;
 const noneMs = 30_000;
 
-const inside = { ipv4: new BlockList(), ipv6: new BlockList() } as const;
-for (const subnet of [network.underlay, "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"]) {
-  const [address = "", length = "32"] = subnet.split("/");
-  inside.ipv4.addSubnet(address, Number(length));
+/** Addresses in any of the networks, each written as `a.b.c.d/n`. */
+export function blockListOf(networks: readonly string[], family: "ipv4" | "ipv6"): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = "", length = family === "ipv4" ? "32" : "128"] = network.split("/");
+    list.addSubnet(address, Number(length), family);
+  }
+  return list;
 }
-// The last three: what another protocol's address is written into, so that the check of that one would be passed by.
-for (const subnet of ["::/127", "fe80::/10", "ff00::/8", "::ffff:0:0/96", "64:ff9b::/96", "2002::/16"]) {
-  const [address = "", length = "128"] = subnet.split("/");
-  inside.ipv6.addSubnet(address, Number(length), "ipv6");
-}
+const nobodys = ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"];
+// What another protocol's address is written into, so that the check of that one would be passed by.
+const writtenIn = ["::ffff:0:0/96", "64:ff9b::/96", "2002::/16"];
+const inside = {
+  ipv4: blockListOf([network.underlay, ...nobodys], "ipv4"),
+  ipv6: blockListOf(["::/127", "fe80::/10", "ff00::/8", ...writtenIn], "ipv6"),
+} as const;
 
 /** Whether an address may be posted to. */
 export const isOutside = (address: string): boolean => {

@@ -1,31 +1,36 @@
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { installationSupply } from "../../cells/supply.ts";
-import { isOutside } from "../../ha/notices.ts";
+import { blockListOf, isOutside } from "../../ha/notices.ts";
 
 /*
  * Where anybody who has an account may have something posted to, or fetched from: what everybody on the Internet reaches, and nothing else. Whatever
  * this machine reaches beyond that (the installation, networks of the house, what the cloud's own VMs have outside) it reaches for the operator,
  * and would for a stranger if it went wherever he says.
  */
-const special = { ipv4: new BlockList(), ipv6: new BlockList() } as const;
-/** Special-purpose addresses (RFC 6890 and its registries), beside those that `isOutside` knows. */
-for (const network of [
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.0.2.0/24",
-  "192.88.99.0/24",
-  "192.168.0.0/16",
-  "198.18.0.0/15",
-  "198.51.100.0/24",
-  "203.0.113.0/24",
-]) {
-  const [address = "", length = "32"] = network.split("/");
-  special.ipv4.addSubnet(address, Number(length));
-}
+const special = {
+  /** Special-purpose addresses (RFC 6890 and its registries), beside those that `isOutside` knows. */
+  ipv4: blockListOf(
+    [
+      "10.0.0.0/8",
+      "100.64.0.0/10",
+      "172.16.0.0/12",
+      "192.0.0.0/24",
+      "192.0.2.0/24",
+      "192.88.99.0/24",
+      "192.168.0.0/16",
+      "198.18.0.0/15",
+      "198.51.100.0/24",
+      "203.0.113.0/24",
+    ],
+    "ipv4",
+  ),
+  ipv6: blockListOf(["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"], "ipv6"),
+} as const;
+const global6 = blockListOf(["2000::/3"], "ipv6");
+/** Of IPv6 only what is given out for all of the Internet, so that nothing has to be known of what is not. */
+const isGlobal6 = (address: string): boolean => global6.check(address, "ipv6") && !special.ipv6.check(address, "ipv6");
 
 const machinesOwn = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map((each) => each.address));
@@ -34,24 +39,10 @@ const machinesOwn = (): readonly string[] =>
 export function isReceiver(address: string, networks: readonly string[], machine = machinesOwn()): boolean {
   if (!isOutside(address) || machine.includes(address)) return false;
   if (isIP(address) === 6) return isGlobal6(address);
-  const own = new BlockList();
-  for (const network of networks) {
-    const [base = "", length = "32"] = network.split("/");
-    if (isIP(base) === 4) own.addSubnet(base, Number(length));
-  }
+  const isOfFour = (network: string): boolean => isIP(network.split("/")[0] ?? "") === 4;
+  const own = blockListOf(networks.filter(isOfFour), "ipv4");
   return !special.ipv4.check(address) && !own.check(address);
 }
-for (const [address, length] of [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["3fff::", 20],
-] as const)
-  special.ipv6.addSubnet(address, length, "ipv6");
-const global6 = new BlockList();
-global6.addSubnet("2000::", 3, "ipv6");
-/** Of IPv6 only what is given out for all of the Internet, so that nothing has to be known of what is not. */
-const isGlobal6 = (address: string): boolean => global6.check(address, "ipv6") && !special.ipv6.check(address, "ipv6");
 
 /**
  * The same for what a stranger is told of it: which address a name has that this machine's name servers know is the house's own affair. Throws
