@@ -233,7 +233,7 @@ export function createGateway(
     isSupervised: supervisorSocket !== null,
     status,
     isOperator,
-    model: (cell, authorization, signal) => modelOf(asked, cell, authorization, signal),
+    model: (cell, authorization, signal) => modelOf(asked, cell, authorization, { signal }),
   });
   const readers: Readers = {
     ...asked,

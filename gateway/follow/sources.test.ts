@@ -112,6 +112,13 @@ test("who may not see the cell any more is refused at the next reading, in the c
     source.read(signal),
     (error) => error instanceof RefusedError && error.statusCode === 403 && error.message === "ann may not",
   );
+  const away = readers({ ask: () => Promise.reject(refused(404, "not-found", "there is no cell shop for ann")) });
+  const taken = await sourceOf(away, { kind: "cell", cell: "shop" }, "ann");
+  await assert.rejects(
+    taken.read(signal),
+    /there is no cell shop for ann/,
+    "a cell that has no ticket is no empty one",
+  );
 });
 
 test("an event of the cell, and the end of its stream, say that something may have changed; nobody services' but the operator", async () => {

@@ -76,7 +76,8 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
       everyMs: countersEveryMs,
     };
   return {
-    read: async (signal) => rowsOfCell(await modelOrNone(readers, cell, authorization, signal)),
+    // Without a model a cell has no elements.
+    read: async (signal) => rowsOfCell(await modelOf(readers, cell, authorization, { signal, whereNone: {} })),
     watch: (changed, signal) => void watchCell(readers, cell, authorization, { changed, signal }),
     everyMs: cellEveryMs,
   };
@@ -92,26 +93,24 @@ async function haRows(readers: Readers): Promise<Rows> {
   }
 }
 
-type Asks = Pick<Readers, "requireCell" | "ask">;
+interface HowRead {
+  readonly signal: AbortSignal;
+  /** What is said of a cell without a model; absent: its controller's refusal. */
+  readonly whereNone?: Json;
+}
 /** With `$state`, as whoever shows this may read it. Rejects with the refusal of who answers. */
-export async function modelOf(readers: Asks, ...of: Of): Promise<Json> {
-  await readers.requireCell(of[0], of[1]);
-  return answeredModel(readers, ...of);
-}
-async function modelOrNone(readers: Asks, ...of: Of): Promise<Json> {
-  await readers.requireCell(of[0], of[1]);
-  return answeredModel(readers, ...of).catch((error: unknown) => {
-    // Without a model a cell has no elements.
-    if (error instanceof RefusedError && error.statusCode === 404) return {};
-    throw error;
-  });
-}
-type Of = readonly [cell: string, authorization: string, signal: AbortSignal];
-async function answeredModel({ ask }: Asks, ...[cell, authorization, signal]: Of): Promise<Json> {
-  const answer = await ask(cell, "model?state=true", authorization, { signal, follows: false });
+export async function modelOf(
+  readers: Pick<Readers, "requireCell" | "ask">,
+  cell: string,
+  authorization: string,
+  { signal, whereNone }: HowRead,
+): Promise<Json> {
+  await readers.requireCell(cell, authorization);
+  const answer = await readers.ask(cell, "model?state=true", authorization, { signal, follows: false });
   const text = await answer.text();
   const read = parseJson(text);
   if (answer.status === 200 && read.ok) return read.value;
+  if (answer.status === 404 && whereNone !== undefined) return whereNone;
   const message = `the controller of ${cell} answered ${answer.status}`;
   throw refusalIn(answer.status, text, "controller-unreachable", message);
 }
