@@ -1,5 +1,6 @@
 import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import { onlyKnown } from "../../../model/testing/case-folders.testing.ts";
 import { type Circumstances, decide, type Move, type Since } from "../decide.ts";
 import { merge } from "../investigators/investigator.ts";
 import { lossTypes, orderlyTypes, type Step, steps } from "../item.ts";
@@ -257,8 +258,7 @@ export function notHere(group: string, given: Given): string | null {
 export function check(group: string, given: Given): Group {
   const known = groups[group];
   if (known === undefined) throw new Error(`the runner knows nothing of group ${group}`);
-  for (const field of Object.keys(given))
-    if (!known.fields.includes(field)) throw new Error(`the runner knows nothing of ${field} in group ${group}`);
+  onlyKnown(`group ${group}`, given, known.fields);
   return known;
 }
 export const outcomeOf = (group: string, given: Given): Outcome => check(group, given).outcomeOf(given);

@@ -8,7 +8,7 @@ import type { AddressRange } from "../../../../../model/eucalyptus/addresses/ran
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
 import { writeView } from "../../../../../model/eucalyptus/view/write-view.ts";
-import { casesFrom } from "../../../../../model/testing/case-folders.testing.ts";
+import { casesFrom, onlyKnown } from "../../../../../model/testing/case-folders.testing.ts";
 import { type LocalPlan, localDefaults } from "../plan/plan.ts";
 import { planFiles } from "../plan/print.ts";
 import { planFor } from "../planners.ts";
@@ -150,7 +150,6 @@ const addressesOf = ({ first, last }: AddressRange): readonly string[] =>
 const populated = ({ instances, securityGroups, clusters, publicIps, mode }: NetworkView): string =>
   `populate rc=0 instances=${instances.length} sg=${securityGroups.length} clusters=${clusters.length} pubips=${publicIps.flatMap(addressesOf).length} mode=${mode}`;
 
-const knownOptions: readonly string[] = ["META_PRIV"];
 const names = readdirSync(base, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
@@ -160,8 +159,7 @@ for (const name of names)
     const file = (file: string): string => join(base, name, file);
     const text = (of: string): string => readFileSync(file(of), "utf8");
     const said = JSON.parse(text("case.json")) as Case;
-    for (const option of Object.keys(said.options))
-      assert.ok(knownOptions.includes(option), `the runner knows nothing of the option ${option}`);
+    onlyKnown("options", said.options, ["META_PRIV"]);
     assert.ok(["NC", "CC"].includes(said.peer), `the runner knows nothing of a machine that is ${said.peer}`);
     const read = readView(text("gni.xml"));
     assert.equal(read.ok ? 0 : 3, said.exit, read.ok ? "it is accepted" : JSON.stringify(read.error));

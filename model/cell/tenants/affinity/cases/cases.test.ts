@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { casesFrom } from "../../../../testing/case-folders.testing.ts";
+import { casesFrom, onlyKnown } from "../../../../testing/case-folders.testing.ts";
 import { placementSettings } from "../../../attributes/placement-settings.ts";
 import { type GroupKind, groupKinds, type Membership, softRank, whichRefuses } from "../affinity.ts";
 
@@ -56,8 +56,7 @@ const membershipsOf = (each: Case, isSeen: boolean): readonly Membership[] =>
 
 for (const each of JSON.parse(readFileSync(new URL("affinity.json", base), "utf8")) as readonly Case[])
   test(`affinity ${each.id} (${each.rule})`, () => {
-    for (const field of Object.keys(each))
-      assert.ok(known.includes(field), `the runner knows nothing of ${JSON.stringify(field)}`);
+    onlyKnown("the case", each, known);
     const [before, now] = [membershipsOf(each, false), membershipsOf(each, true)];
     const { chosenBefore, then } = each;
     if (chosenBefore !== undefined) assert.equal(whichRefuses(before, chosenBefore), null);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { casesFrom } from "../../../../testing/case-folders.testing.ts";
+import { casesFrom, onlyKnown } from "../../../../testing/case-folders.testing.ts";
 import { placementSettings } from "../../../attributes/placement-settings.ts";
 import { alertsOf, type Crossing } from "../alerts.ts";
 import {
@@ -100,12 +100,6 @@ interface DedicationCase {
     readonly hosts?: readonly string[];
   };
 }
-/** What a case says and this runner does not know fails, and is not passed over. */
-function onlyKnown(where: string, said: object, known: readonly string[]): void {
-  for (const field of Object.keys(said))
-    assert.ok(known.includes(field), `the runner knows nothing of ${JSON.stringify(field)} in ${where}`);
-}
-
 interface Told {
   dedications: Dedications;
   released: string[];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Json, JsonObject } from "../../../../json/json.ts";
-import { casesFrom } from "../../../../testing/case-folders.testing.ts";
+import { casesFrom, onlyKnown } from "../../../../testing/case-folders.testing.ts";
 
 /** Rows of one file here, or of another folder's `pools/` where CELLS_CASES names one. */
 export function casesOf<T>(file: string): readonly T[] {
@@ -28,8 +28,7 @@ export function runCases(
 ): void {
   for (const each of casesOf<PoolCase>(file))
     test(`${file} ${each.id} (${each.rule})`, () => {
-      for (const field of Object.keys(each.given))
-        assert.ok(known.includes(field), `the runner of ${file} knows nothing of ${field} that is given`);
+      onlyKnown(`what is given in ${file}`, each.given, known);
       const told = run(each);
       for (const [key, wanted] of Object.entries(each.then)) {
         assert.ok(key in told, `the runner of ${file} knows nothing of ${key}`);
