@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { median, rangeOf } from "../measure.ts";
+import { interleave, median, rangeOf, ratios } from "../measure.ts";
 
 const run = promisify(execFile);
 const file = join(import.meta.dirname, "personalities-process.ts");
@@ -38,25 +38,29 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
   figure("processor time of it", "s", of(listed, "cpuMs") / 1000, null, "gateway and 25 controllers");
 
   say("writers of one cell");
-  const rounds = quick ? 1 : 5;
-  const ratios: number[] = [];
   let [lost, again] = [0, 0];
-  const byVersion: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const alone = await measured("writers", "1");
-    const many = await measured("writers", "16");
-    const versions = await measured("writers", "16", "version");
-    ratios.push(of(many, "cpuMs") / of(alone, "cpuMs"));
-    byVersion.push(of(versions, "cpuMs") / of(alone, "cpuMs"));
-    lost += of(many, "lost") + of(versions, "lost");
-    again = of(versions, "again");
-  }
+  const writers = async (count: number, by: "test" | "version"): Promise<number> => {
+    const told = await measured("writers", String(count), by);
+    lost += of(told, "lost");
+    if (by === "version") again = of(told, "again");
+    return of(told, "cpuMs");
+  };
+  const { alone, tests, versions } = await interleave(quick ? 1 : 5, {
+    alone: () => writers(1, "test"),
+    tests: () => writers(16, "test"),
+    versions: () => writers(16, "version"),
+  });
   const ratio = (what: string, values: readonly number[], atMost: number | null, note: string): void =>
     void figures.push({ what, unit: "×", value: median(values), range: rangeOf(values), atMost, note });
-  ratio("a change by one of 16 writers with `test`, against one writer's", ratios, 1.25, "processor time");
+  ratio(
+    "a change by one of 16 writers with `test`, against one writer's",
+    ratios(tests, alone),
+    1.25,
+    "processor time",
+  );
   ratio(
     "the same by `If-Match` alone",
-    byVersion,
+    ratios(versions, alone),
     null,
     `processor time; for 640 changes ${again} were refused and made again`,
   );
