@@ -1,6 +1,7 @@
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg, release } from "node:os";
+import { promisify } from "node:util";
 
 /** The value below which the share `part` (0 to 1) of the values lies: the nearest rank, so always one that was measured. */
 export function percentile(values: readonly number[], part: number): number {
@@ -63,6 +64,13 @@ export function processCpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
+}
+
+/** What a program says, in JSON, that is a process of its own: processor time and memory there are those of what it measures. */
+export async function reportOf<Report>(program: string, ...args: readonly (string | number)[]): Promise<Report> {
+  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning"];
+  const { stdout } = await promisify(execFile)(process.execPath, [...options, program, ...args.map(String)]);
+  return JSON.parse(stdout) as Report;
 }
 
 /** Where and when figures come from. */

@@ -1,17 +1,11 @@
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { interleave, median, rangeOf, ratios } from "../measure.ts";
+import { interleave, median, rangeOf, ratios, reportOf } from "../measure.ts";
 
-const run = promisify(execFile);
-const file = join(import.meta.dirname, "personalities-process.ts");
-
-async function measured(...asked: readonly string[]): Promise<Readonly<Record<string, number>>> {
-  const { stdout } = await run(process.execPath, ["--disable-warning=ExperimentalWarning", file, ...asked]);
-  return JSON.parse(stdout) as Readonly<Record<string, number>>;
-}
-const of = (measures: Readonly<Record<string, number>>, name: string): number => measures[name] ?? Number.NaN;
+type Measures = Readonly<Record<string, number>>;
+const measured = (...asked: readonly (string | number)[]): Promise<Measures> =>
+  reportOf(join(import.meta.dirname, "personalities-process.ts"), ...asked);
+const of = (measures: Measures, name: string): number => measures[name] ?? Number.NaN;
 
 async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
@@ -20,14 +14,14 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
 
   const volumes = quick ? 2_000 : 100_000;
   say(`search among ${volumes} persistent volumes`);
-  const found = await measured("search", String(volumes));
+  const found = await measured("search", volumes);
   figure(`search among ${volumes} persistent volumes, p99`, "ms", of(found, "p99Ms"), 20, "processor time");
   figure("the median of it", "ms", of(found, "p50Ms"), null);
   figure("the index made of the model's text", "s", of(found, "rebuiltMs") / 1000, 10, "processor time");
 
   const vms = quick ? 500 : 25_000;
   say(`listing ${vms} VMs of 25 cells`);
-  const listed = await measured("listing", String(vms));
+  const listed = await measured("listing", vms);
   figure(
     `listing ${vms} VMs over 25 cells, page by page`,
     "s",
@@ -40,7 +34,7 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
   say("writers of one cell");
   let [lost, again] = [0, 0];
   const writers = async (count: number, by: "test" | "version"): Promise<number> => {
-    const told = await measured("writers", String(count), by);
+    const told = await measured("writers", count, by);
     lost += of(told, "lost");
     if (by === "version") again = of(told, "again");
     return of(told, "cpuMs");

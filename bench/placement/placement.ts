@@ -1,26 +1,16 @@
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { reportOf } from "../measure.ts";
 import type { PlacementReport } from "./placement-process.ts";
 import type { TraceReport } from "./trace-process.ts";
 
-const run = promisify(execFile);
-
-async function runProcess(name: string, ...args: readonly (string | number)[]): Promise<unknown> {
-  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning", join(import.meta.dirname, name)];
-  const { stdout } = await run(process.execPath, [...options, ...args.map(String)]);
-  return JSON.parse(stdout) as unknown;
-}
-const measured = async (hosts: number, decisions: number): Promise<PlacementReport> =>
-  (await runProcess("placement-process.ts", hosts, decisions)) as PlacementReport;
+const program = (name: string): string => join(import.meta.dirname, name);
 
 /** VMs of a trace, of which there are as many as it says. */
 async function measureTrace(trace: string, { quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const hosts = quick ? 100 : 1000;
   say(`the VMs of ${trace} at ${hosts} hosts`);
-  const args = [trace, hosts, ...(quick ? [2000] : [])];
-  const report = (await runProcess("trace-process.ts", ...args)) as TraceReport;
+  const report = await reportOf<TraceReport>(program("trace-process.ts"), trace, hosts, ...(quick ? [2000] : []));
   const { arrivals, batches, most, mostWaiting, scanned, differ } = report;
   const rows: readonly (readonly [string, Figure["unit"], number, number | null, string?])[] = [
     ["VMs placed", "1/s", report.perSecond, null, `goal: 5000 or more; ${arrivals} arrive, in ${batches} batches`],
@@ -49,7 +39,7 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
       ]) {
     if (hosts === undefined || decisions === undefined) continue;
     say(`${decisions} decisions at ${hosts} hosts`);
-    const report = await measured(hosts, decisions);
+    const report = await reportOf<PlacementReport>(program("placement-process.ts"), hosts, decisions);
     const figure = (about: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): void =>
       void figures.push({
         what: `${hosts} hosts, ${about}`,

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { promisify } from "node:util";
+import { reportOf } from "../measure.ts";
 import { type Arrival, arrivalsFrom, arrivalsOfLine, tablesFrom } from "./trace.ts";
 import type { TraceReport } from "./trace-process.ts";
 
@@ -86,8 +85,8 @@ test("a trace is read with what lies beside it, in order", () =>
 test("the Placer has a trace's VMs wait where there is no room, and gives them the room of those that end", () =>
   withTrace(["0 d,d,|,d,d,|,\n300 a,|,\n", "0 U1,C,|,C,C,|,\n300 C,|,\n"], async (file) => {
     const program = join(import.meta.dirname, "trace-process.ts");
-    const { stdout } = await promisify(execFile)(process.execPath, [program, file, "1"]);
-    const { arrivals, batches, most, mostWaiting, unlawful, differ, endMs } = JSON.parse(stdout) as TraceReport;
+    const report = await reportOf<TraceReport>(program, file, 1);
+    const { arrivals, batches, most, mostWaiting, unlawful, differ, endMs } = report;
     // Three of 84 GiB would fill a host of 256 GiB, less what is kept, and have no room for what each machine takes besides.
     assert.deepEqual(
       { arrivals, batches, most, mostWaiting, unlawful, differ },

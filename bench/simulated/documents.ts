@@ -1,17 +1,10 @@
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { reportOf } from "../measure.ts";
 import type { DocumentsReport } from "./documents-process.ts";
 
-const run = promisify(execFile);
-const file = join(import.meta.dirname, "documents-process.ts");
-
-async function measured(service: string, count: number): Promise<DocumentsReport> {
-  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning"];
-  const { stdout } = await run(process.execPath, [...options, file, service, `${count}`]);
-  return JSON.parse(stdout) as DocumentsReport;
-}
+const measured = (service: string, count: number): Promise<DocumentsReport> =>
+  reportOf(join(import.meta.dirname, "documents-process.ts"), service, count);
 
 const services = {
   names: "names at the DNS Manager",

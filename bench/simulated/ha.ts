@@ -1,21 +1,14 @@
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { runHistory } from "../../simulator/run.ts";
 import { parseHistory } from "../../simulator/world/history.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { median, percentile, rangeOf } from "../measure.ts";
+import { median, percentile, rangeOf, reportOf } from "../measure.ts";
 import type { HaReport } from "./ha-process.ts";
 
-const execute = promisify(execFile);
-const file = join(import.meta.dirname, "ha-process.ts");
 const largest = { hosts: 1000, each: 25, lost: 200 } as const;
 
-const alone = async (hosts: number, each: number, lost: number): Promise<HaReport> => {
-  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning"];
-  const { stdout } = await execute(process.execPath, [...options, file, `${hosts}`, `${each}`, `${lost}`]);
-  return JSON.parse(stdout) as HaReport;
-};
+const alone = (hosts: number, each: number, lost: number): Promise<HaReport> =>
+  reportOf(join(import.meta.dirname, "ha-process.ts"), hosts, each, lost);
 
 const machines = 24;
 const hosts = 8;
