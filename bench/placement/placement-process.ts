@@ -1,8 +1,7 @@
 import { choose } from "../../core/placer/index/choose.ts";
 import { askerOf } from "../../core/placer/owners.ts";
 import { place } from "../../core/placer/place.ts";
-import { createPlacer } from "../../core/placer/placer.ts";
-import type { PlacerState, Wanted } from "../../core/placer/state.ts";
+import type { Wanted } from "../../core/placer/state.ts";
 import { capacityOf } from "../../core/placer/what-if/capacity.ts";
 import { faultsOf } from "../../core/placer/what-if/check-moves.ts";
 import { sliceTimer } from "../../core/placer/what-if/questions.ts";
@@ -10,8 +9,9 @@ import { rebalance } from "../../core/placer/what-if/rebalance.ts";
 import { wholeOf } from "../../core/placer/what-if/sliced.ts";
 import { thought } from "../../core/placer/what-if/thought.ts";
 import { below, seedOf } from "../../core/random.ts";
-import { hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json/json.ts";
+import { type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import { clock, placerOf, root, scanned } from "./many-hosts.ts";
 
 /*
  * One process with one Placer that has so many hosts, of `placement.ts`. Arguments: hosts, decisions that are measured. Times
@@ -49,40 +49,17 @@ const [hostCount = 5000, count = 20_000] = process.argv.slice(2).map(Number);
 const accounts = 50;
 const chance = { random: seedOf(19) };
 const pick = <T>(all: readonly T[]): T => all[below(chance, all.length)] as T;
-const root = peerName("controller.root");
-const clock = { ms: 0, wallMs: 0 };
 const heldMiB = (): number => {
   globalThis.gc?.();
   return process.memoryUsage().heapUsed / 2 ** 20;
 };
 const before = heldMiB();
 
-const peers = Array.from({ length: hostCount }, (_, at) => peerName(`host.h${String(at).padStart(5, "0")}`));
-const service = createPlacer({ self: peerName("placer"), hosts: peers });
-const state: PlacerState = service.restore({ records: new Map(), desiredAt: new Map() });
-const desire = (from: PeerName, key: string, value: Json): void =>
-  void service.step(state, { kind: "desired", from, key, value }, clock);
-
 // Two kinds of machines; one in ten is dedicated.
-for (const [at, peer] of peers.entries()) {
-  const host = hostName(peer.slice("host.".length));
-  const [memoryMiB, cpus] = at % 3 === 0 ? [524_288, 128] : [262_144, 64];
-  const about = { state: "up", address: "10.0.0.1", mac: "02:00:00:00:00:01", accelerator: "kvm", boot: 1 } as const;
-  const actual = {
-    ...about,
-    host,
-    memoryMiB,
-    cpus,
-    reservedMiB: 4096,
-    machineMiB: 60,
-    cpuSpeedMHz: at % 2 === 0 ? 2400 : 3000,
-  };
-  state.hosts.set(peer, { host, reachable: true, actual: actual as never });
-}
-state.silent.clear();
-service.step(state, { kind: "start" }, clock);
-for (let at = 0; at < accounts; at += 1)
-  desire(root, `owner/k${at}`, { cell: `k${at}`, account: `ROOT/d${at % 5}/a${at}` });
+const { peers, service, state, desire } = placerOf(hostCount, accounts, (at) => ({
+  ...(at % 3 === 0 ? { memoryMiB: 524_288, cpus: 128 } : { memoryMiB: 262_144, cpus: 64 }),
+  cpuSpeedMHz: at % 2 === 0 ? 2400 : 3000,
+}));
 for (let at = 0; at < hostCount; at += 10) {
   const host = peers[at]?.slice("host.".length) ?? "";
   const to = { kind: "account", path: `ROOT/d${(at / 10) % 5}/a${(at / 10) % accounts}` };
@@ -164,16 +141,13 @@ for (let at = 0; at < count; at += 1) {
 }
 steps.sort((one, other) => one - other);
 
-let [differ, scanned] = [0, 0];
+let [differ, scanMs] = [0, 0];
 const scans = 200;
 for (let at = 0; at < scans; at += 1) {
   const { client, document } = request(kindOf());
-  const asker = askerOf(state, client);
-  const began = performance.now();
-  const scan = place([...state.hosts.values()], state.usage, document as never, state.ratios, asker);
-  scanned += performance.now() - began;
-  const chosen = choose(state, document as never, asker);
-  if (("host" in scan ? scan.host : null) !== (chosen?.host ?? null)) differ += 1;
+  const { tookMs, isSame } = scanned(state, client, document);
+  scanMs += tookMs;
+  if (!isSame) differ += 1;
 }
 
 const tooLarge: Wanted = {
@@ -232,7 +206,7 @@ const report: PlacementReport = {
   longestMs: at(1),
   endMs: ends.reduce((sum, each) => sum + each, 0) / ends.length,
 
-  scanMs: scanned / scans,
+  scanMs: scanMs / scans,
   differ,
   refusedMs,
   refusedInFullMs,

@@ -1,10 +1,6 @@
-import { choose } from "../../core/placer/index/choose.ts";
-import { askerOf } from "../../core/placer/owners.ts";
-import { place } from "../../core/placer/place.ts";
-import { createPlacer } from "../../core/placer/placer.ts";
-import type { PlacerState } from "../../core/placer/state.ts";
-import { hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { machineMiB, placerOf, reservedMiB, scanned } from "./many-hosts.ts";
 import { type Arrival, arrivalsFrom } from "./trace.ts";
 
 /*
@@ -32,12 +28,8 @@ const [file = "", hostCount = 1000, atMost = Number.POSITIVE_INFINITY] = process
   .slice(2)
   .map((each, at) => (at === 0 ? each : Number(each))) as [string, number, number];
 const accounts = 200;
-const [memoryMiB, hostCpus, reservedMiB, machineMiB] = [262_144, 64, 4096, 60];
-const clock = { ms: 0, wallMs: 0 };
-
-const peers = Array.from({ length: hostCount }, (_, at) => peerName(`host.h${String(at).padStart(5, "0")}`));
-const service = createPlacer({ self: peerName("placer"), hosts: peers });
-const state: PlacerState = service.restore({ records: new Map(), desiredAt: new Map() });
+const size = { memoryMiB: 262_144, cpus: 64, cpuSpeedMHz: 2400 } as const;
+const { state, desire } = placerOf(hostCount, accounts, () => size);
 
 interface Vm {
   readonly client: PeerName;
@@ -47,10 +39,12 @@ interface Vm {
 }
 const vms = new Map<string, Vm>();
 const free = new Map<string, { memoryMiB: number; cpus: number }>();
-let [waiting, unlawful] = [0, 0];
+for (const { host } of state.hosts.values())
+  free.set(host, { memoryMiB: size.memoryMiB - reservedMiB, cpus: size.cpus * state.ratios.cpu });
+let unlawful = 0;
 function give(from: PeerName, key: string, value: Json): number {
   const began = performance.now();
-  const { effects } = service.step(state, { kind: "desired", from, key, value }, clock);
+  const effects = desire(from, key, value);
   const took = performance.now() - began;
   for (const effect of effects) if (effect.kind === "publish") hear(effect.key, effect.value);
   return took;
@@ -77,18 +71,6 @@ function take({ host, memoryMiB: asked, cpus }: Vm, times: 1 | -1): boolean {
   return left.memoryMiB >= 0 && left.cpus >= 0;
 }
 
-for (const peer of peers) {
-  const host = hostName(peer.slice("host.".length));
-  const about = { state: "up", address: "10.0.0.1", mac: "02:00:00:00:00:01", accelerator: "kvm", boot: 1 } as const;
-  const actual = { ...about, host, memoryMiB, cpus: hostCpus, reservedMiB, machineMiB, cpuSpeedMHz: 2400 };
-  state.hosts.set(peer, { host, reachable: true, actual: actual as never });
-  free.set(host, { memoryMiB: memoryMiB - reservedMiB, cpus: hostCpus * state.ratios.cpu });
-}
-state.silent.clear();
-service.step(state, { kind: "start" }, clock);
-for (let at = 0; at < accounts; at += 1)
-  give(peerName("controller.root"), `owner/k${at}`, { cell: `k${at}`, account: `ROOT/d${at % 5}/a${at}` });
-
 /** By the second in which they end: those of the trace are multiples of a period. */
 const ends = new Map<number, string[]>();
 let [ended, endTook] = [0, 0];
@@ -107,7 +89,7 @@ function endUntil(second: number): void {
 }
 
 const took: number[] = [];
-let [second, batches, scanned, differ, most, mostWaiting] = [0, 0, 0, 0, 0, 0];
+let [second, batches, scans, differ, most, mostWaiting] = [0, 0, 0, 0, 0, 0];
 function arrive({ batch, cpus, memoryMiB: asked, endsAt }: Arrival): void {
   const uid = `v${took.length + 1}`;
   const cell = `k${batch % accounts}`;
@@ -117,17 +99,14 @@ function arrive({ batch, cpus, memoryMiB: asked, endsAt }: Arrival): void {
   const placement = { spread: `b${batch}` };
   const document = { vm: uid, path, cell, incarnation: 1, cpuSpeedMHz: 0, memoryMiB: asked, cpus, placement };
   if (took.length % 100 === 0) {
-    scanned += 1;
-    const asker = askerOf(state, client);
-    const scan = place([...state.hosts.values()], state.usage, document as never, state.ratios, asker);
-    if (("host" in scan ? scan.host : null) !== (choose(state, document as never, asker)?.host ?? null)) differ += 1;
+    scans += 1;
+    if (!scanned(state, client, document).isSame) differ += 1;
   }
   const vm: Vm = { client, memoryMiB: asked, cpus, host: null };
   vms.set(uid, vm);
   took.push(give(client, `placement/${uid}`, document));
-  waiting = state.waiting.size;
   most = Math.max(most, vms.size);
-  mostWaiting = Math.max(mostWaiting, waiting);
+  mostWaiting = Math.max(mostWaiting, state.waiting.size);
   batches = batch + 1;
   if (endsAt !== null) ends.set(endsAt, [...(ends.get(endsAt) ?? []), uid]);
 }
@@ -150,7 +129,7 @@ const report: TraceReport = {
   longestMs: sorted.at(-1) ?? 0,
   endMs: ended === 0 ? 0 : endTook / ended,
   unlawful,
-  scanned,
+  scanned: scans,
   differ,
   most,
   mostWaiting,
