@@ -77,9 +77,6 @@ class Cloud {
   async starts(cell: CellOf, name: string, own = ""): Promise<string> {
     this.#content[cell].machines[name] = own;
     await this.#apply(cell);
-    return this.runsAt(cell, name);
-  }
-  async runsAt(cell: CellOf, name: string): Promise<string> {
     const path = `${cell}/${name}`;
     const state = await lab.until(
       `${path} runs`,
@@ -95,8 +92,8 @@ class Cloud {
     );
     return host;
   }
-  /** Why it waits for a host, as `cells why` says it. It is taken out again, unless it is to stay. */
-  async waits(cell: CellOf, name: string, own: string, stays = false): Promise<string> {
+  /** Why it waits for a host, as `cells why` says it. It is taken out again. */
+  async waits(cell: CellOf, name: string, own: string): Promise<string> {
     this.#content[cell].machines[name] = own;
     await this.#apply(cell);
     const path = `${cell}/${name}`;
@@ -107,7 +104,7 @@ class Cloud {
     );
     const { stdout } = await this.t.cells(["why", path]);
     assert.match(stdout, /is held up at "(?:a )?host"/);
-    if (!stays) await this.ends(cell, name);
+    await this.ends(cell, name);
     return stdout;
   }
   async ends(cell: CellOf, ...names: readonly string[]): Promise<void> {
