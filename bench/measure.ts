@@ -2,6 +2,7 @@ import { execFile, execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg, release } from "node:os";
 import { promisify } from "node:util";
+import type { Figure } from "./bench.ts";
 
 /** The value below which the share `part` (0 to 1) of the values lies: the nearest rank, so always one that was measured. */
 export function percentile(values: readonly number[], part: number): number {
@@ -15,6 +16,15 @@ export const rangeOf = (values: readonly number[]): readonly [number, number] =>
   percentile(values, 0),
   percentile(values, 1),
 ];
+
+/** A figure of one value. */
+export const figureOf = (
+  what: string,
+  unit: Figure["unit"],
+  value: number,
+  atMost: number | null,
+  note?: string,
+): Figure => ({ what, unit, value, range: null, atMost, ...(note === undefined ? {} : { note }) });
 
 /**
  * Measures all variants again and again, in turn, so that what the machine does meanwhile meets them alike. The order

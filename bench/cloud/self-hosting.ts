@@ -16,7 +16,7 @@ import { birthOf, type Moments } from "../birth/birth.ts";
 import { renderBirth, stepLines } from "../birth/birth-svg.ts";
 import { happeningsOf, vmsOfServices } from "../birth/record.ts";
 import { idleFigures, idleness, machinesAmong, memoryMiBOf, networkOf } from "../idle/idle.ts";
-import { provenance } from "../measure.ts";
+import { figureOf as figure, provenance } from "../measure.ts";
 import { renderProvenance } from "../table.ts";
 import { takenDown } from "./cloud.ts";
 import { interruptible } from "./interrupted.ts";
@@ -212,14 +212,6 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
   const { quick, say } = options;
   const file = join(dirname(t.configFile), "one.sf");
   writeFileSync(file, tenant("one"));
-  const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): Figure => ({
-    what,
-    unit,
-    value,
-    range: null,
-    atMost,
-    ...(note === undefined ? {} : { note }),
-  });
   const from = renderProvenance(await provenance(quick), quick);
   const startMs = Date.now();
   await t.up({ timeoutMs: patienceSeconds * 1000 });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { interleave, median, rangeOf, ratios, reportOf } from "../measure.ts";
+import { figureOf, interleave, median, rangeOf, ratios, reportOf } from "../measure.ts";
 
 type Measures = Readonly<Record<string, number>>;
 const measured = (...asked: readonly (string | number)[]): Promise<Measures> =>
@@ -9,8 +9,7 @@ const of = (measures: Measures, name: string): number => measures[name] ?? Numbe
 
 async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
-  const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): void =>
-    void figures.push({ what, unit, value, range: null, atMost, ...(note === undefined ? {} : { note }) });
+  const figure = (...said: Parameters<typeof figureOf>): void => void figures.push(figureOf(...said));
 
   const volumes = quick ? 2_000 : 100_000;
   say(`search among ${volumes} persistent volumes`);

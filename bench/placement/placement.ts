@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { reportOf } from "../measure.ts";
+import { figureOf, reportOf } from "../measure.ts";
 import type { PlacementReport } from "./placement-process.ts";
 import type { TraceReport } from "./trace-process.ts";
 
@@ -12,7 +12,7 @@ async function measureTrace(trace: string, { quick, say }: BenchOptions): Promis
   say(`the VMs of ${trace} at ${hosts} hosts`);
   const report = await reportOf<TraceReport>(program("trace-process.ts"), trace, hosts, ...(quick ? [2000] : []));
   const { arrivals, batches, most, mostWaiting, scanned, differ } = report;
-  const rows: readonly (readonly [string, Figure["unit"], number, number | null, string?])[] = [
+  const rows: readonly Parameters<typeof figureOf>[] = [
     ["VMs placed", "1/s", report.perSecond, null, `goal: 5000 or more; ${arrivals} arrive, in ${batches} batches`],
     ["one VM placed, 99 of 100", "ms", report.p99Ms, 1, `the longest ${report.longestMs.toFixed(1)} ms`],
     ["one VM ends", "ms", report.endMs, null],
@@ -20,10 +20,7 @@ async function measureTrace(trace: string, { quick, say }: BenchOptions): Promis
     ["at hosts without room for them", "VMs", report.unlawful, 0, "what was answered, added up beside the Placer"],
     ["choices that are the scan's", "%", (100 * (scanned - differ)) / scanned, null, `goal: 100; ${scanned} looked at`],
   ];
-  return rows.map(([about, unit, value, atMost, note]) => {
-    const figure = { what: `trace at ${hosts} hosts, ${about}`, unit, value, range: null, atMost };
-    return note === undefined ? figure : { ...figure, note };
-  });
+  return rows.map(([about, ...more]) => figureOf(`trace at ${hosts} hosts, ${about}`, ...more));
 }
 
 async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
@@ -40,15 +37,8 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
     if (hosts === undefined || decisions === undefined) continue;
     say(`${decisions} decisions at ${hosts} hosts`);
     const report = await reportOf<PlacementReport>(program("placement-process.ts"), hosts, decisions);
-    const figure = (about: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): void =>
-      void figures.push({
-        what: `${hosts} hosts, ${about}`,
-        unit,
-        value,
-        range: null,
-        atMost,
-        ...(note === undefined ? {} : { note }),
-      });
+    const figure = (...[about, ...more]: Parameters<typeof figureOf>): void =>
+      void figures.push(figureOf(`${hosts} hosts, ${about}`, ...more));
     const most = hosts > 5000 ? 10_000 : 15_000;
     figure("VMs placed", "1/s", report.perSecond, null, `goal: ${most} or more; ${report.placed} VMs there`);
     figure("one VM placed, median", "ms", report.medianMs, null);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { reportOf } from "../measure.ts";
+import { figureOf, reportOf } from "../measure.ts";
 import type { DocumentsReport } from "./documents-process.ts";
 
 const measured = (service: string, count: number): Promise<DocumentsReport> =>
@@ -21,14 +21,7 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     const before = await measured(service, few);
     const { cpuMs, longestMs, againMs, heldMiB } = await measured(service, many);
     const figure = (about: string, unit: Figure["unit"], value: number, note?: string): void =>
-      void figures.push({
-        what: `${many} ${what}, ${about}`,
-        unit,
-        value,
-        range: null,
-        atMost: null,
-        ...(note === undefined ? {} : { note }),
-      });
+      void figures.push(figureOf(`${many} ${what}, ${about}`, unit, value, null, note));
     figure("taken one by one", "s", cpuMs / 1000);
     figure(`against ${few}`, "×", cpuMs / before.cpuMs, "four times as many");
     figure("the longest step", "ms", longestMs);
