@@ -42,7 +42,7 @@ const viewText = (): string => {
     instances: view.instances.map((each) => {
       const { group: own } = [web, db].find(({ id }) => id === each.id) ?? { group: db.group };
       const { publicIp: _, ...rest } = each;
-      return { ...rest, securityGroups: [own] };
+      return { ...rest, owner: "shop", securityGroups: [own] };
     }),
     securityGroups: [
       group(web.group, { egress: [{ ...what, group: db.group }] }),

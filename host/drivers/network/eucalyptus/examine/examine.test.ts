@@ -99,3 +99,52 @@ test("however many rules of the site's own ask for what nobody can tell, the ans
   assert.ok(!(readAs(examinedChecks, JSON.parse(JSON.stringify(checks))) instanceof Fault), String(checks.length));
   assert.ok(checks.some(({ detail }) => detail === "480 more rules ask for what cannot be told from here"));
 });
+
+test("what another cell's group says is not told, of one on this host neither; who asks is told that it is another cell's", () => {
+  const other = view.instances.find(
+    ({ id }) =>
+      id !== web.id &&
+      view.clusters.some(({ nodes }) =>
+        nodes.some(({ name, instances }) => name === self.address && instances.includes(id)),
+      ),
+  );
+  const address = formatIpv4(other?.privateIp ?? 0);
+  const [own, theirs] = ["sg-00000001", "sg-00000002"];
+  const groups = [
+    { id: own, owner: "shop", ingress: [], egress: [] },
+    { id: theirs, owner: "bank", ingress: [], egress: [] },
+  ];
+  const secret = "-p tcp -m tcp --dport 22 -s 1.119.0.0/16";
+  const instances = view.instances.map((each) => ({ ...each, owner: each.id === web.id ? "shop" : "bank" }));
+  const read = (owner: string, verdict: string, deviations: Knowledge["deviations"] = []): readonly PacketCheck[] => {
+    const securityGroups = groups.map((group) => (group.id === theirs ? { ...group, owner } : group));
+    const iptables = new Map([
+      ["filter FORWARD", [":FORWARD ACCEPT", `-A FORWARD -m set --match-set ${theirs} dst -j ${theirs}`]],
+      [`filter ${theirs}`, [`:${theirs} -`, `-A ${theirs} ${secret} -j ${verdict}`]],
+    ]);
+    const source = ipv4(formatIpv4(web.privateIp ?? 0));
+    return examineInstance(
+      {
+        view: { ...view, instances, securityGroups },
+        self,
+        plan,
+        found: { ...found, iptables, sets: new Map([[theirs, new Set([`${address}/32`])]]) },
+        deviations,
+      },
+      { side: "sender", source, destination: ipv4(address), protocol: "tcp", port: 22 },
+    );
+  };
+  const chain = { tool: "iptables", name: `filter ${theirs}`, what: `the chain ${theirs} is another` } as const;
+  for (const verdict of ["ACCEPT", "DROP"]) {
+    // The control: of its own cell's it is told.
+    assert.ok(JSON.stringify(read("shop", verdict)).includes(secret));
+    assert.match(JSON.stringify(read("shop", verdict, [chain])), /the chain sg-00000002 is another/);
+    const told = JSON.stringify(read("bank", verdict, [chain]));
+    assert.doesNotMatch(told, /sg-00000002|dport|1\.119\.0\.0/);
+    assert.match(told, /another cell's group reads otherwise/);
+    assert.match(
+      told,
+      verdict === "DROP" ? /"foreign-group","passes":false/ : /a rule of another cell's group lets it pass/,
+    );
+  }
+});

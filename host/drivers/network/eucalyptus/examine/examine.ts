@@ -56,11 +56,12 @@ export function examineInstance(knowledge: InstanceKnowledge, question: PacketQu
   const packet = packetOf(knowledge, question, instance, tap);
   if (packet === null)
     return [...checks, stop("interface", `${question.source} or ${question.destination} is no address`)];
+  const foreign = foreignGroups(view, instance);
   return [
     ...checks,
-    ...(question.side === "sender" ? [] : filtered(knowledge, packet)),
+    ...(question.side === "sender" ? [] : filtered(knowledge, packet, foreign)),
     ...guarded(knowledge, question, packet),
-    ...(question.side === "sender" ? filtered(knowledge, packet) : []),
+    ...(question.side === "sender" ? filtered(knowledge, packet, foreign) : []),
     ...(question.side === "sender" ? [located(knowledge, question, instance)] : []),
   ];
 }
@@ -89,7 +90,13 @@ function packetOf(
   };
 }
 
+/** Groups of other cells: all cells are in one view, and what their rules say is not for who asks. */
+const foreignGroups = ({ securityGroups }: NetworkView, { owner }: Pick<Instance, "owner">): ReadonlySet<string> =>
+  new Set(securityGroups.flatMap((group) => (group.owner === owner ? [] : [group.id])));
 const ended = ({ by, verdict }: Judged): string => (by === null ? `policy ${verdict}` : `"${by.rule}" of ${by.chain}`);
+const endedFor = (judged: Judged, foreign: ReadonlySet<string>): string =>
+  isForeign(judged, foreign) ? "a rule of another cell's group" : ended(judged);
+const isForeign = ({ by }: Judged, foreign: ReadonlySet<string>): boolean => by !== null && foreign.has(by.chain);
 
 /**
  * What of what the packet met is other than it was put in place. A packet that passes does so nevertheless. Sets of all groups of the cloud are
@@ -100,6 +107,7 @@ function astray(
   tool: Deviation["tool"],
   met: readonly Pick<Judged, "chains" | "sets">[],
   passes: boolean,
+  foreign: ReadonlySet<string> = new Set(),
 ): readonly PacketCheck[] {
   const isOther = (name: string): boolean => {
     const wanted = new Set(plan.sets.find((set) => set.name === name)?.members);
@@ -109,9 +117,18 @@ function astray(
   };
   const isMet = (each: Deviation): boolean =>
     each.tool === "ipset" ? isOther(each.name) : each.tool === tool && met.some(({ chains }) => chains.has(each.name));
-  return deviations
+  const shown = deviations
     .filter(isMet)
-    .map(({ what }) => ({ check: "entry", passes, detail: `${what}; it is put in place anew within 5 seconds` }));
+    .map(({ name, what }) =>
+      foreign.has(name.split(" ").at(-1) ?? "")
+        ? "what is in force here for another cell's group reads otherwise than it was put in place"
+        : what,
+    );
+  return [...new Set(shown)].map((what) => ({
+    check: "entry",
+    passes,
+    detail: `${what}; it is put in place anew within 5 seconds`,
+  }));
 }
 /** Who asks reads a hundred checks at most, and a site may have thousands of rules. */
 const mostDoubts = 20;
@@ -147,7 +164,7 @@ function guarded(knowledge: InstanceKnowledge, { side }: PacketQuestion, packet:
 }
 
 /** Rules of groups, and addresses that are made into others. */
-function filtered(knowledge: InstanceKnowledge, packet: Packet): readonly PacketCheck[] {
+function filtered(knowledge: InstanceKnowledge, packet: Packet, foreign: ReadonlySet<string>): readonly PacketCheck[] {
   const { view, found } = knowledge;
   // There nodes carry no rules of groups.
   if (view.mode !== "EDGE")
@@ -160,9 +177,9 @@ function filtered(knowledge: InstanceKnowledge, packet: Packet): readonly Packet
   return [
     ...unasked(knowledge),
     ...[before, filter].flatMap(doubtsOf),
-    ...astray(knowledge, "iptables", [before, filter], passes),
+    ...astray(knowledge, "iptables", [before, filter], passes, foreign),
     ...translated(packet, before.packet, "goes to", "destination"),
-    passes ? pass("rule", `${ended(filter)} lets it pass`) : stopped(filter),
+    passes ? pass("rule", `${endedFor(filter, foreign)} lets it pass`) : stopped(filter, foreign),
     ...(passes ? translated(packet, behind.packet, "leaves as", "source") : []),
   ];
 }
@@ -180,8 +197,10 @@ function translated(was: Packet, now: Packet, how: string, what: "source" | "des
   return was[what] === now[what] ? [] : [pass("address", `${formatIpv4(was[what])} ${how} ${formatIpv4(now[what])}`)];
 }
 /** Whose a chain is decides who could open it. */
-function stopped(judged: Judged): PacketCheck {
+function stopped(judged: Judged, foreign: ReadonlySet<string>): PacketCheck {
   const { by } = judged;
+  if (isForeign(judged, foreign))
+    return stop("foreign-group", "a rule of another cell's group drops it, and only that cell can open it");
   const what = `${ended(judged)} drops it`;
   if (by === null || by.chain.endsWith("USERHOOK") || !/^(?:CELLS_|EUCA_|sg-)/.test(by.chain))
     return stop(
