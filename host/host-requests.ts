@@ -50,6 +50,8 @@ export type HostRequest =
   | { readonly kind: "status" }
   /** → `Inventory`: names for what the drivers count. */
   | { readonly kind: "inventory" }
+  /** → `InstanceHere | null`: of a mode of Eucalyptus, the machine here that has an address. */
+  | { readonly kind: "instance"; readonly address: string }
   /** → `ExecTarget`: may this peer reach into this VM? */
   | {
       readonly kind: "exec-target";

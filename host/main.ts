@@ -21,9 +21,16 @@ import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { findDevice } from "./drivers/network/diverter/taps/devices.ts";
 import type { Uplink } from "./drivers/network/driver.ts";
-import { type AgentOptions, closedFor, startAgent } from "./drivers/network/eucalyptus/agent/agent.ts";
+import {
+  type AgentOptions,
+  closedFor,
+  type NetworkAgent,
+  startAgent,
+} from "./drivers/network/eucalyptus/agent/agent.ts";
 import { ViewFile } from "./drivers/network/eucalyptus/agent/view-file.ts";
 import { runner } from "./drivers/network/eucalyptus/handlers/run.ts";
+import type { InstanceFacts } from "./drivers/network/eucalyptus/metadata/answers.ts";
+import { startResponder } from "./drivers/network/eucalyptus/metadata/responder.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { openWatchdog } from "./heartbeat/watchdog-device.ts";
@@ -38,6 +45,7 @@ import { networkNews } from "./network/routers.ts";
 import { createPowerHand } from "./power/power-hand.ts";
 import { type HostPresence, passedOn, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
+import type { InstanceHere } from "./service/inventory.ts";
 import { createHostManager } from "./service/manager.ts";
 import { type AskedNetwork, bothNetworks, createHostObservation } from "./service/observation.ts";
 import { overheadMiB } from "./service/planner.ts";
@@ -140,7 +148,27 @@ const otherNetworks = async (
   const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log, ...back });
   stopAtSignals(() => agent.stop());
   views.follow(agent.look);
+  if (cluster !== undefined && peer === "node") await answerForMetadata({ agent, cluster, log, request });
   return bothNetworks(network, agent, request);
+};
+/** For instances of this machine, by what its own service knows of them. */
+const answerForMetadata = async ({
+  agent,
+  cluster,
+  log,
+  request,
+}: Pick<OtherNetworks, "log" | "request"> & {
+  readonly agent: Pick<NetworkAgent, "publicAddressOf">;
+  readonly cluster: string;
+}): Promise<void> => {
+  const factsOf = async (address: string): Promise<InstanceFacts | null> => {
+    const here = (await request({ kind: "instance", address })) as unknown as InstanceHere | null;
+    if (here === null) return null;
+    const publicAddress = agent.publicAddressOf(here.instance);
+    return { ...here, cluster, ...(publicAddress === null ? {} : { publicAddress }) };
+  };
+  const responder = await startResponder({ factsOf, log });
+  if (responder !== null) stopAtSignals(responder.close);
 };
 interface OtherNetworks {
   readonly network: AskedNetwork;

@@ -1,6 +1,7 @@
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { gauge, type Metric, mebibyte, perPhase, sample } from "../../core/telemetry/metrics.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { HostStatus } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
 import { routerTrouble } from "../network/routers.ts";
@@ -65,6 +66,23 @@ export const inventoryOf = (state: HostState): Inventory => ({
     rules: Object.fromEntries(rules.map(({ id, path }) => [id, path])),
   })),
 });
+
+/** What is told to an instance of itself, as far as its VM says it. */
+export interface InstanceHere {
+  readonly instance: string;
+  readonly address: string;
+  readonly mac: string;
+  readonly hostName: string;
+  readonly data: Json;
+}
+/** Of what is started or runs: what is only desired has nobody who could ask. */
+export function instanceAt(state: HostState, address: string): InstanceHere | null {
+  for (const { stage, vm } of state.records.values())
+    for (const { address: own, mac, hostName, instance } of vm.interfaces)
+      if (instance !== undefined && own === address && stage !== "ended")
+        return { instance, address, mac, hostName, data: vm.data };
+  return null;
+}
 
 const stages = ["starting", "running", "ended"] as const;
 const healths = ["starting", "answering", "silent"] as const;

@@ -63,7 +63,7 @@ import {
   takePath,
   wantedOf,
 } from "./host-state.ts";
-import { hostStatus, inventoryOf, measureHost } from "./inventory.ts";
+import { hostStatus, instanceAt, inventoryOf, measureHost } from "./inventory.ts";
 import { type Action, planHost, startingRecord } from "./planner.ts";
 import { publish } from "./publish.ts";
 
@@ -271,7 +271,8 @@ const handleRequest = (
       reply(null);
       return guestAnswered(state, request.guest, effects);
     case "inventory":
-      reply(inventoryOf(state));
+    case "instance":
+      reply(request.kind === "instance" ? instanceAt(state, request.address) : inventoryOf(state));
       return false;
     case "status":
       reply(hostStatus(state, options.host));

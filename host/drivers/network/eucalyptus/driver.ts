@@ -161,10 +161,12 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     },
     async addressing(plan, found) {
       inForce = plan;
+      const changes = addressChanges(plan, found.devices);
+      // No address is here without what translates it: it goes before that, and comes after it.
+      await applyAddresses(run, { added: [], removed: changes.removed });
       await iptables.apply(of(plan, "nat"), found.iptables, allTables(plan).iptables);
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
-      const changes = addressChanges(plan, found.devices);
-      await applyAddresses(run, changes);
+      await applyAddresses(run, { added: changes.added, removed: [] });
       const again = announcer.failedOf(plan.addresses);
       announcer.announce([...changes.added.filter(({ announced }) => announced), ...again]);
       // A server hears at devices that have their addresses.

@@ -7,7 +7,7 @@ import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataRule, metadataText } from "./plan/metadata.ts";
-import { merged, ownGuard, planInput, planOutgoing } from "./plan/own.ts";
+import { merged, ownGuard, planInput, planMetadata, planOutgoing } from "./plan/own.ts";
 import {
   type AddressSet,
   type DeviceAddress,
@@ -69,6 +69,7 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
       ? []
       : [{ device: local.bridge, address: subnet.gateway, prefixLength, announced: false }];
   const isClosed = local.outgoingClosed && node !== null;
+  const fromInstances = `-i ${local.bridge} -m set --match-set ${allPrivate} src`;
   return frozen({
     ...emptyPlan(view, self, warnings),
     iptables: [nat.table(), filter.table()],
@@ -76,7 +77,12 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
     ebtables,
     own: {
       iptables: [
-        planInput(`-i ${local.bridge} -m set --match-set ${allPrivate} src`),
+        planInput(
+          fromInstances,
+          local,
+          own.filter(isPublic).flatMap(({ publicIp }) => publicIp ?? []),
+        ),
+        ...(local.metadataHere && node !== null ? [planMetadata(fromInstances)] : []),
         ...(isClosed ? [planOutgoing(view, lookup, own, hook, (id) => `-m set --match-set ${id} dst`, local)] : []),
       ],
       ebtables: ownGuard(local.siteGateway ? null : subnet.gateway, true),

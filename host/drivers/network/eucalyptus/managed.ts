@@ -212,7 +212,7 @@ function networkHost(
     bridges: withVlans ? bridges : [],
     own: {
       iptables: [
-        planInput(`! -i lo -s ${cidr}`),
+        planInput(`! -i lo -s ${cidr}`, { metadataHere: false }),
         ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup, local)] : []),
       ],
       ebtables: [],

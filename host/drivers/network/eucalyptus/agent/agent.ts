@@ -50,6 +50,8 @@ export interface AgentOptions {
   readonly outgoingClosed?: true;
   /** See `LocalConfiguration`. Absent: none. */
   readonly underlay?: readonly string[];
+  /** This machine answers its own instances for metadata. Absent: it does not, as in the original. */
+  readonly metadataHere?: true;
 }
 export interface NetworkAgent {
   readonly state: NetworkServiceState;
@@ -61,6 +63,8 @@ export interface NetworkAgent {
   leave(): Promise<void>;
   /** Reads what is in force, for `why`; null: the question is about no instance here. */
   examine(question: PacketQuestion): Promise<readonly PacketCheck[] | null>;
+  /** The elastic address of an instance by the view in force; null: it has none. */
+  publicAddressOf(instance: string): string | null;
   /** What passed, by the id of an instance. */
   counters(): Promise<ReadonlyMap<string, Pick<InterfaceCounters, "sent" | "received">>>;
 }
@@ -151,6 +155,10 @@ class Agent implements NetworkAgent {
     return why === null
       ? checks
       : [{ check: "view", passes: true, detail: `the last view is not in place whole: ${why}` }, ...checks];
+  }
+  publicAddressOf(instance: string): string | null {
+    const found = this.#offered?.instances.find(({ id }) => id === instance);
+    return found?.publicIp === undefined || found.publicIp === found.privateIp ? null : formatIpv4(found.publicIp);
   }
   async counters(): Promise<ReadonlyMap<string, Pick<InterfaceCounters, "sent" | "received">>> {
     const view = this.#offered;
@@ -288,18 +296,20 @@ class Agent implements NetworkAgent {
 /** Where the machine's own file says nothing. */
 export const defaultsOf = ({
   outgoingClosed,
+  metadataHere,
   underlay = [],
-}: Pick<AgentOptions, "outgoingClosed" | "underlay">): MachineConfiguration => ({
+}: Pick<AgentOptions, "outgoingClosed" | "metadataHere" | "underlay">): MachineConfiguration => ({
   ...machineDefaults,
   outgoingClosed: outgoingClosed === true,
+  metadataHere: metadataHere === true,
   underlay,
 });
 /** Of a host that is told views by the Network View Manager: rules of cells say what goes out, too (decisions 161, 162). */
 export const closedFor = (
   cluster: string | undefined,
   underlay: string,
-): Pick<AgentOptions, "outgoingClosed" | "underlay"> =>
-  cluster === undefined ? {} : { outgoingClosed: true, underlay: [underlay] };
+): Pick<AgentOptions, "outgoingClosed" | "metadataHere" | "underlay"> =>
+  cluster === undefined ? {} : { outgoingClosed: true, metadataHere: true, underlay: [underlay] };
 
 const none = { packets: 0, bytes: 0 };
 const ends = { sender: "source", receiver: "destination" } as const;

@@ -13,7 +13,7 @@ export const machineDefaults: MachineConfiguration = { ...localDefaults, dhcpUse
 /** Names of devices: no more than the kernel takes, and nothing that a command line could take for another thing. */
 const device = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 const yesOrNo = /^[YNyn]$/;
-type Key = Exclude<keyof MachineConfiguration, "bridgeMac" | "underlay">;
+type Key = Exclude<keyof MachineConfiguration, "bridgeMac" | "underlay" | "metadataHere">;
 const keys = new Map<string, readonly [name: Key, form: RegExp, what: string]>([
   ["VNET_PUBINTERFACE", ["publicInterface", device, "the name of a device"]],
   ["VNET_PRIVINTERFACE", ["privateInterface", device, "the name of a device"]],

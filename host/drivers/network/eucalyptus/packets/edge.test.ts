@@ -29,6 +29,8 @@ let guests: readonly [Machine, Machine];
 let agents: readonly [guest: Agent, outside: Agent];
 let onTheWire: Watched;
 let service: NetworkService<LocalPlan, LocalNetwork, unknown>;
+/** A program of which each run that writes fails. */
+let failing = "";
 const plan = (
   change = (view: string) => view,
   outgoingClosed = false,
@@ -58,7 +60,12 @@ before(async () => {
   for (const port of [22, 80]) world.spawn(guests[0], "socat", `TCP-LISTEN:${port},fork,reuseaddr`, "PIPE");
   agents = [world.agent(guests[0]), world.agent(outside)];
   onTheWire = await world.watch(outside, "net", "arp");
-  service = world.service(node, "node");
+  const there = world.run(node);
+  service = world.service(node, "node", (program, args, input) =>
+    program === failing && args[0] !== "save"
+      ? Promise.reject(new Error("out of memory"))
+      : there(program, args, input),
+  );
   await offered(plan());
   for (const guest of guests) assert.ok(world.lease(guest), "a lease");
 });
@@ -106,6 +113,61 @@ test("metadata answers, and nothing else of the node does", async () => {
   assert.ok(await soon(() => opens(node, "127.0.0.1", 9999)));
   for (const to of [gateway, "10.111.5.43"]) assert.ok(!opens(guests[0], to, 9999), to);
   assert.ok(opens(outside, "10.111.5.43", 9999), "the site reaches it");
+});
+
+test("a machine that answers for metadata itself tells each instance its own, and gives it nothing else of the node", async () => {
+  const here = { metadataHere: true, underlay: ["10.111.0.0/16"] };
+  await offered(plan((view) => view, true, here));
+  const responder = join(import.meta.dirname, "..", "metadata", "responder.ts");
+  const known = JSON.stringify(
+    [first, second].map(({ tap, mac, address }) => [
+      address,
+      { instance: tap.slice(3), mac, address, hostName: tap, cluster: "one", data: { userData: `for ${address}` } },
+    ]),
+  );
+  const program = `import(${JSON.stringify(responder)}).then(({ startResponder }) =>
+    startResponder({ log() {}, factsOf: async (address) => new Map(${known}).get(address) ?? null }))`;
+  world.spawn(node, process.execPath, "-e", program);
+  const ask = (from: Machine, path: string, to = "169.254.169.254:80", more = ""): string => {
+    const request = `GET /latest/${path} HTTP/1.0\\r\\nHost: 169.254.169.254\\r\\n\\r\\n`;
+    try {
+      return from.run("sh", "-c", `printf "${request}" | socat -t2 - TCP:${to},connect-timeout=1${more}`);
+    } catch {
+      return "";
+    }
+  };
+  assert.ok(await soon(() => ask(guests[0], "user-data").endsWith(`for ${first.address}`)), "its own");
+  assert.ok(ask(guests[1], "meta-data/instance-id").endsWith(second.tap.slice(3)));
+  assert.match(ask(outside, "user-data", "10.111.5.43:8773"), /^HTTP\/1\.1 404 /, "nobody's");
+  // By no other way than metadata's address, neither here nor at the cloud controller, which answers for it elsewhere.
+  for (const to of [gateway, "10.111.5.43", "169.254.169.254", controller])
+    assert.equal(ask(guests[0], "user-data", `${to}:8773`), "", to);
+  assert.equal(ask(guests[0], "user-data", "169.254.169.254:22"), "");
+  // Under another one's address nothing leaves an instance.
+  guests[0].run("ip", "address", "add", `${second.address}/32`, "dev", "eth0");
+  assert.equal(ask(guests[0], "user-data", undefined, `,bind=${second.address}`), "");
+  guests[0].run("ip", "address", "del", `${second.address}/32`, "dev", "eth0");
+  assert.ok(ask(guests[0], "user-data").endsWith(`for ${first.address}`));
+  await offered(plan());
+  assert.ok(opens(guests[0], "169.254.169.254", 80), "the cloud controller answers again");
+});
+
+test("a command that fails stays due with its reason, what does not need it is in place, and it is tried again", async () => {
+  const opened = (view: string): string =>
+    view.replace("<toPort>22</toPort>", "<toPort>80</toPort>").replace("-p 22-22", "-p 22-80");
+  node.run("ip", "address", "del", `${elastic}/32`, "dev", "em1");
+  failing = "iptables-restore";
+  await service.offer({ mode: "EDGE", global: plan(opened) });
+  assert.deepEqual(service.state.failed, { securityGroup: "out of memory" });
+  assert.ok(!opens(outside, elastic, 80), "its rule is not in force");
+  assert.ok(opens(outside, elastic, 22), "what was in force is, and the address, which does not need it, is back");
+  await service.look();
+  assert.deepEqual(service.state.failed, { securityGroup: "out of memory" }, "as long as it fails");
+  failing = "";
+  await service.look();
+  assert.deepEqual(service.state.failed, {});
+  assert.ok(opens(outside, elastic, 80));
+  await offered(plan());
 });
 
 test("where what instances send needs a rule, it is a rule of theirs that lets it out", async () => {
@@ -205,6 +267,10 @@ test("what somebody takes away by hand comes back", async () => {
   node.run("ip", "link", "set", second.tap, "nomaster");
   node.run("sysctl", "-q", "-w", "net.ipv4.ip_forward=0");
   assert.ok(!opens(outside, elastic, 22));
+  // Without its translation the address is the node's own, and nobody reaches the node under it.
+  node.run("iptables", "-t", "nat", "-F", "EUCA_NAT_PRE");
+  node.run("ip", "address", "add", `${elastic}/32`, "dev", "em1");
+  assert.ok(opens(outside, "10.111.5.43", 9999) && !opens(outside, elastic, 9999));
   await service.look();
   assert.deepEqual(service.state.failed, {});
   assert.ok(opens(outside, elastic, 22));

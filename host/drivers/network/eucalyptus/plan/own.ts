@@ -2,7 +2,7 @@ import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
 import type { IngressRule, Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { matchOf } from "./ingress.ts";
 import type { Lookup } from "./lookup.ts";
-import { metadataPort } from "./metadata.ts";
+import { metadataPort, metadataText } from "./metadata.ts";
 import type { LocalConfiguration, LocalPlan, Table } from "./plan.ts";
 import { joined, TableBuilder } from "./tables.ts";
 
@@ -14,7 +14,7 @@ import { joined, TableBuilder } from "./tables.ts";
 
 export const ownPrefix = "CELLS_";
 const [guard, asked, announced] = ["CELLS_GUARD", "CELLS_ASKED", "CELLS_ANNOUNCED"] as const;
-const [input, outgoing] = ["CELLS_INPUT", "CELLS_OUTGOING"] as const;
+const [input, outgoing, metadata] = ["CELLS_INPUT", "CELLS_OUTGOING", "CELLS_METADATA"] as const;
 
 /** Where groups share one bridge, an instance that is held to its group's segment there: what is for others goes by the gateway. */
 export interface GuardedSegment {
@@ -58,20 +58,39 @@ export function ownGuard(
 }
 
 /**
- * What instances reach of the machine itself: echoes, DHCP and, where it is their name server, names.
+ * What instances reach of the machine itself: echoes, DHCP and, where it is their name server, names; where it answers for metadata, its answers.
  * @param from arguments for packets of instances, which come by a device and never from the machine itself
+ * @param elastic addresses of instances that this machine has: what comes to one and is not translated is for nobody here
  */
-export function planInput(from: string): Table {
+export function planInput(
+  from: string,
+  { metadataHere }: Pick<LocalConfiguration, "metadataHere">,
+  elastic: readonly number[] = [],
+): Table {
   const filter = new TableBuilder("filter", ["INPUT"]);
   filter.chain(input);
   filter.add("INPUT", `-j ${input}`);
+  for (const address of elastic) filter.add(input, `-d ${formatIpv4(address)}/32 -j DROP`);
   filter.add(input, "-m conntrack --ctstate ESTABLISHED -j RETURN");
   filter.add(input, `${from} -p icmp -m icmp --icmp-type 8 -j RETURN`);
   filter.add(input, `${from} -p udp -m udp --dport 67 -j RETURN`);
   for (const protocol of ["udp", "tcp"])
     filter.add(input, `${from} -d ${localResolver}/32 -p ${protocol} -m ${protocol} --dport 53 -j RETURN`);
+  if (metadataHere)
+    filter.add(
+      input,
+      `${from} -p tcp -m tcp --dport ${metadataPort} -m conntrack --ctorigdst ${metadataText} -j RETURN`,
+    );
   filter.add(input, `${from} -j DROP`);
   return filter.table();
+}
+/** What instances ask for metadata stays on this machine, before it could go to the cloud controller. @param from as for `planInput` */
+export function planMetadata(from: string): Table {
+  const nat = new TableBuilder("nat", ["PREROUTING"]);
+  nat.chain(metadata);
+  nat.add("PREROUTING", `-j ${metadata}`);
+  nat.add(metadata, `${from} -d ${metadataText}/32 -p tcp -m tcp --dport 80 -j REDIRECT --to-ports ${metadataPort}`);
+  return nat.table();
 }
 /** Where instances ask for names if nobody says another address, as in EC2. */
 const localResolver = "169.254.169.253";
@@ -89,14 +108,15 @@ export function planOutgoing(
   own: readonly Instance[],
   from: string,
   matchGroup: (group: string) => string | null,
-  { underlay, underlayOpen }: Pick<LocalConfiguration, "underlay" | "underlayOpen">,
+  { underlay, underlayOpen, metadataHere }: Pick<LocalConfiguration, "underlay" | "underlayOpen" | "metadataHere">,
 ): Table {
   const filter = new TableBuilder("filter", ["FORWARD"]);
   filter.chain(from, from === "FORWARD" ? "ACCEPT" : null);
   filter.chain(outgoing);
   filter.add(from, `-j ${outgoing}`);
   filter.add(outgoing, "-m conntrack --ctstate ESTABLISHED -j RETURN");
-  filter.add(outgoing, `-d ${formatIpv4(view.enabledClcIp)}/32 -p tcp -m tcp --dport ${metadataPort} -j RETURN`);
+  if (!metadataHere)
+    filter.add(outgoing, `-d ${formatIpv4(view.enabledClcIp)}/32 -p tcp -m tcp --dport ${metadataPort} -j RETURN`);
   for (const server of view.instanceDnsServers)
     for (const protocol of ["udp", "tcp"])
       filter.add(outgoing, `-d ${formatIpv4(server)}/32 -p ${protocol} -m ${protocol} --dport 53 -j RETURN`);

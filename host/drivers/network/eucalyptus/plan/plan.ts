@@ -27,6 +27,8 @@ export interface LocalConfiguration {
   readonly metadataPrivate: boolean;
   /** The site has a router at the gateway's address; otherwise each node is the gateway of its instances. */
   readonly siteGateway: boolean;
+  /** This machine answers its own instances for metadata; otherwise the cloud controller does. */
+  readonly metadataHere: boolean;
   /** What instances send out needs a rule of their groups; the original lets all out. */
   readonly outgoingClosed: boolean;
   /** Networks (`a.b.c.d/n`) of the installation's own machines: with `outgoingClosed` no rule about a network lets instances send there. */
@@ -41,6 +43,7 @@ export const localDefaults: LocalConfiguration = Object.freeze({
   bridgeMac: "00:00:00:00:00:00",
   metadataPrivate: false,
   siteGateway: false,
+  metadataHere: false,
   outgoingClosed: false,
   underlay: Object.freeze([]),
   underlayOpen: false,
