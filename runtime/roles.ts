@@ -4,6 +4,8 @@ import type { AddressReport } from "../core/address/manager.ts";
 import { isPersonality, serviceRoles } from "../core/documents/service-roles.ts";
 import type { ControllersReport } from "../core/eucalyptus/manager.ts";
 import { toJson } from "../core/outbox.ts";
+import { parseNetwork } from "../model/addresses/addresses.ts";
+import type { Pool } from "../model/eucalyptus/configuration/check.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
 import { certify } from "./identity/own/certify.ts";
@@ -138,6 +140,19 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
   tell(controllers);
 };
 
+/** What a network configuration of Eucalyptus must leave alone. */
+const installationPools = (): readonly Pool[] =>
+  (
+    [
+      ["hosts and services", network.underlay],
+      ["subnets of cells", network.internalPool],
+      ["external subnets of cells", network.externalPool],
+    ] as const
+  ).flatMap(([name, cidr]) => {
+    const range = parseNetwork(cidr);
+    return range === null ? [] : [{ name, range: { first: range.first, last: range.last } }];
+  });
+
 const runNetworkViewManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createNetworkViewManager } = await import("../core/eucalyptus/manager.ts");
   const { networkConfigurations } = await import("./controller/services/network-configurations.ts");
@@ -152,7 +167,8 @@ const runNetworkViewManager = async (configuration: ProcessConfiguration, observ
   stopAtSignals(async () => watch.stop());
   controllers = watch.members;
   const { name: self, address } = configuration;
-  const serviceFor = (hosts: Members) => createNetworkViewManager({ self, hosts, address, controllers });
+  const pools = installationPools();
+  const serviceFor = (hosts: Members) => createNetworkViewManager({ self, hosts, address, controllers, pools });
   await runWithMembers(configuration, ["host."], (hosts) =>
     runAsked(asked, { configuration, observer, service: serviceFor(hosts) }),
   );

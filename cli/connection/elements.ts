@@ -7,6 +7,7 @@ const facts = ({ state }: ElementWithState): readonly string[] => [
   ...(state.incarnation === undefined || state.incarnation === 0 ? [] : [`incarnation ${state.incarnation}`]),
   ...(state.reachability === undefined ? [] : [`reached: ${state.reachability}`]),
   ...(state.address == null ? [] : [state.address]),
+  ...(state.publicAddress === undefined ? [] : [`outside: ${state.publicAddress}`]),
   ...(state.name == null ? [] : [state.name]),
   ...(state.cidr == null ? [] : [state.cidr]),
   ...(state.server == null ? [] : [`at ${state.server}`]),

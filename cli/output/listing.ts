@@ -25,6 +25,7 @@ const columns = {
   reachability: ({ state }: Row) => text(state.reachability),
   host: ({ state }: Row) => text(state.host),
   address: ({ state }: Row) => text(state.address ?? state.cidr),
+  public: ({ state }: Row) => text(state.publicAddress),
   mac: ({ state }: Row) => text(state.mac),
   name: ({ state }: Row) => text(state.name),
   server: ({ state }: Row) => text(state.server),

@@ -291,7 +291,7 @@ const viewCommands = (program: Command, context: () => Context): void => {
       "cells list --filter host=h2 --sort type,-since",
       "cells list Volume --columns path,server,size --sort -size --output csv",
     ],
-    "Columns: path, cell, type, phase, power, health, reachability, host, address, mac, name, server, size (MiB), incarnation,\nreboots, since, uid, reason.",
+    "Columns: path, cell, type, phase, power, health, reachability, host, address, public, mac, name, server, size (MiB), incarnation,\nreboots, since, uid, reason.",
   );
   instanceStatus(program, context);
   withHelp(

@@ -35,6 +35,11 @@ export function connectionAnswer({ volume, incarnation, host }: DesiredConnectio
   return { phase: "ready", reason: null, incarnation, attachment };
 }
 
+const answeredElastic = ({ elastic, off }: DesiredInstance, number: number): Partial<ActualInstance> => ({
+  ...(elastic === true ? { elastic: { address: ipv4(`192.0.2.${number}`), reason: null } } : {}),
+  ...(off === true ? { address: null, mac: null } : {}),
+});
+
 /** What the Network View Manager says at once of an instance and of a group. */
 export function eucalyptusAnswer(key: string, value: object): ActualInstance | ActualSecurityGroup {
   const ready = { phase: "ready", reason: null } as const;
@@ -50,5 +55,6 @@ export function eucalyptusAnswer(key: string, value: object): ActualInstance | A
     id: `i-000000${last.toLowerCase()}`,
     address: ipv4(`10.9.0.${number}`),
     mac: `D0:0D:00:00:00:${last}`,
+    ...answeredElastic(value as unknown as DesiredInstance, number),
   };
 }

@@ -58,6 +58,8 @@ export interface Told {
 export interface ElasticLease {
   readonly address: number;
   readonly account: string;
+  /** For which it is leased, whether or not that is in the book now. Absent: for none. */
+  readonly instance?: string;
 }
 export interface Book {
   configuration: NetworkConfiguration | null;

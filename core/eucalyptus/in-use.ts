@@ -5,7 +5,7 @@ import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/
 import { subnetOf } from "../../model/eucalyptus/configuration/effective.ts";
 import { type Book, type BookedAddress, isInSegments, managedOf, privateRanges } from "./book.ts";
 
-const isIn = (ranges: readonly AddressRange[], address: number): boolean =>
+export const isIn = (ranges: readonly AddressRange[], address: number): boolean =>
   ranges.some((range) => sizeOf(range) > 0 && range.first <= address && address <= range.last);
 const most = 5;
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseIpv4 } from "../../model/addresses/addresses.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { documentsOf } from "../documents/readers/table.ts";
@@ -77,6 +78,28 @@ function world(records = new Map<string, Json>(), hosts: readonly PeerName[] = [
     isWanted: () => [...state.wanted.keys()].sort(),
   };
 }
+
+test("a configuration that overlaps what the installation itself hands out is refused, with each place", () => {
+  const range = (first: string, last: string) => ({ first: parseIpv4(first) ?? 0, last: parseIpv4(last) ?? 0 });
+  const pools = [{ name: "hosts and services", range: range("10.9.0.0", "10.9.0.12") }];
+  const service = createNetworkViewManager({ self, hosts: [h1], address: "10.0.0.19", controllers: [], pools });
+  const state = service.restore({ records: new Map(), desiredAt: new Map() });
+  const set = (document: Json): string => {
+    const asked: Input = { kind: "request", id: 1, request: { kind: "configure", document } };
+    const { effects } = service.step(state, asked, { ms: 0, wallMs: 0 });
+    const reply = effects.find((effect) => effect.kind === "reply");
+    return JSON.stringify(reply?.kind === "reply" ? reply.response : null);
+  };
+  assert.match(
+    set(configuration),
+    /\/Clusters\/0\/PrivateIps\/0: 10\.9\.0\.10-10\.9\.0\.15 overlaps .* for hosts and services/,
+  );
+  const [cluster] = configuration.Clusters;
+  assert.match(
+    set({ ...configuration, Clusters: [{ ...cluster, PrivateIps: ["10.9.0.13-10.9.0.15"] }] }),
+    /"refused":null/,
+  );
+});
 
 test("clusters stand in a view by their names, whichever node spoke first", () => {
   const { send, views } = world(new Map(), [h1, h2]);

@@ -1,6 +1,7 @@
 import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
 import { type HostName, hostPeer, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
+import type { Pool } from "../../model/eucalyptus/configuration/check.ts";
 import { configurationJson } from "../../model/eucalyptus/configuration/configuration.ts";
 import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
 import type { NetworkView, SecurityGroup } from "../../model/eucalyptus/view/network-view.ts";
@@ -20,7 +21,7 @@ import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualNetwork, desiredInstance, desiredSecurityGroup } from "../documents/readers/eucalyptus.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey } from "../documents/vocabulary.ts";
-import type { Input, Restored, Service } from "../env.ts";
+import type { Input, Instant, Restored, Service } from "../env.ts";
 import {
   cellOfController,
   createOutbox,
@@ -37,11 +38,19 @@ import {
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { groupKey, sayGroups, sweepIds } from "./groups-said.ts";
 import { Ids } from "./ids.ts";
-import type { Answer, Request } from "./request.ts";
+import { type Elastic, elasticNow, elasticSaid, giveElastic } from "./instances/elastic.ts";
+import { addressBefore, endVanished, noteReturn, takeSilence, whyVanished } from "./instances/vanished.ts";
 import { restoreBook } from "./restored.ts";
 import { slicedView } from "./sliced-view.ts";
-import { hostOf, type NetworkViewManagerOptions, type NetworkViewState, rulesDigest, type Wanted } from "./state.ts";
-import { step } from "./step.ts";
+import {
+  ask,
+  bookPrefix,
+  hostOf,
+  type NetworkViewManagerOptions,
+  type NetworkViewState,
+  rulesDigest,
+  type Wanted,
+} from "./state.ts";
 import { type Beyond, fits, groupsBeyond, type Room, roomOfGroup, roomOfInstance, sum } from "./too-many-rules.ts";
 import { viewOf } from "./view.ts";
 
@@ -67,15 +76,15 @@ export type ConfigurationAnswer =
   | { readonly refused: readonly string[] }
   | { readonly refused: null; readonly configuration: Json; readonly version: number };
 
-const bookPrefix = "book/";
 const instanceKey = "instance/";
 
 /** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `told`, what the view of which version was; `id/<uid>` (`ids.ts`). */
 export const createNetworkViewManager = (options: NetworkViewManagerOptions): Service<NetworkViewState> => ({
   restore: (restored) => restore(restored, options),
-  step: (state, input) => {
+  step: (state, input, now) => {
     receive(state, input, options);
-    if (state.started) reconcile(state, options);
+    takeSilence(state, input, now);
+    if (state.started) reconcile(state, options, now);
     state.outbox.quiet = false;
     return { state, effects: takeEffects(state.outbox) };
   },
@@ -107,9 +116,15 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
     controllers: new Set(controllers),
     complete: new Set(),
     wasRestored: restored.wasRestored === true,
+    silentSince: new Map(),
+    vanished: new Map(),
+    returning: new Map(),
+    silenceDueMs: null,
     taken: { elements: 0, characters: 0 },
     placed: null,
     groupsChanged: 0,
+    placesChanged: 0,
+    toldOf: "",
     beyond: { of: "", groups: new Map() },
     isIdDue: true,
   };
@@ -127,6 +142,7 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
       const host = hostOf(input.from);
       if (host === null || input.key !== networkKey) return;
       const said = input.value === null ? null : actualNetwork.of(input.value);
+      if (placeOfHost(said) !== placeOfHost(state.said.get(host) ?? null)) state.placesChanged += 1;
       if (said === null) state.said.delete(host);
       else state.said.set(host, said);
       state.isIdDue = true;
@@ -145,11 +161,14 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
       state.isIdDue = true;
       return;
     case "request":
-      state.outbox.effects.push({ kind: "reply", id: input.id, response: answer(state, input.request) });
+      state.outbox.effects.push({ kind: "reply", id: input.id, response: answer(state, input.request, options) });
       return;
     default:
   }
 }
+/** What of a host's word a view has. */
+const placeOfHost = (said: ActualNetwork | null): string =>
+  said === null ? "" : `${said.address} ${said.cluster} ${said.peer}`;
 function start(state: NetworkViewState, { hosts }: NetworkViewManagerOptions): void {
   const { book, outbox, wasRestored } = state;
   state.started = true;
@@ -160,15 +179,6 @@ function start(state: NetworkViewState, { hosts }: NetworkViewManagerOptions): v
   // A blank store may be one that was lost, and one that was put back is older.
   if (book.recovery !== null || book.version === 0 || wasRestored) ask(state, { kind: "recover", hosts: names });
 }
-
-/** What a step writes is in the same transaction as whatever is said because of it. */
-function ask({ book, outbox }: NetworkViewState, request: Request): Answer {
-  const { answer, writes } = step(book, request);
-  for (const { key, value } of writes) write(outbox, `${bookPrefix}${key}`, value === null ? null : recordOf(value));
-  return answer;
-}
-/** A record is an object; `restoreBook` is given what it was. */
-const recordOf = (value: unknown): object => value as object;
 
 /** A controller speaks for its own cell's VMs and subnets, and a UID stays its cell's: what it names becomes an id, an address and a tap. */
 function takeDesired(state: NetworkViewState, client: PeerName, key: string, value: Json): void {
@@ -181,6 +191,7 @@ function takeDesired(state: NetworkViewState, client: PeerName, key: string, val
     all.delete(uid);
     state.groupsChanged += 1;
     state.unread.delete(uid);
+    if (isInstance) for (const gone of [state.vanished, state.returning]) gone.delete(uid);
     state.groupSince.delete(uid);
     state.isIdDue = true;
     publishValue(state.outbox, actualKey(client, key), null);
@@ -211,7 +222,7 @@ function takeDesired(state: NetworkViewState, client: PeerName, key: string, val
   state.ids.of(isInstance ? "i" : "sg", uid, document.cell);
 }
 
-function answer(state: NetworkViewState, request: Json): Json {
+function answer(state: NetworkViewState, request: Json, { pools = [] }: NetworkViewManagerOptions): Json {
   if (!isObject(request)) return null;
   const { kind } = request;
   if (kind === "controllers") {
@@ -219,16 +230,16 @@ function answer(state: NetworkViewState, request: Json): Json {
     return null;
   }
   if (kind === configurationRequest.kind) return toJson(configurationOf(state));
-  return kind === "configure" ? toJson(configure(state, request.document ?? null)) : null;
+  return kind === "configure" ? toJson(configure(state, request.document ?? null, pools)) : null;
 }
 function configurationOf({ book }: NetworkViewState): ConfigurationAnswer {
   const { configuration, version } = book;
   if (configuration === null) return { refused: ["there is no network configuration yet: set one"] };
   return { refused: null, configuration: configurationJson(configuration), version };
 }
-function configure(state: NetworkViewState, document: Json): ConfigurationAnswer {
+function configure(state: NetworkViewState, document: Json, pools: readonly Pool[]): ConfigurationAnswer {
   if (!isObject(document)) return { refused: ["a network configuration is a JSON object"] };
-  const read = readConfigurationJson(document, null);
+  const read = readConfigurationJson(document, null, pools);
   if (!read.ok)
     return { refused: read.error.map(({ pointer, message }) => (pointer === "" ? message : `${pointer}: ${message}`)) };
   const { configuration } = read.value;
@@ -238,17 +249,22 @@ function configure(state: NetworkViewState, document: Json): ConfigurationAnswer
   return refused === null ? configurationOf(state) : { refused: [refused] };
 }
 
-function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions): void {
+function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions, now: Instant): void {
   const { ids, groups } = state;
   hear(state);
+  endVanished(state, now);
   state.taken = sum([
     placedRoom(state),
     ...[...groups].map(([uid, { client }]) => roomOfGroup(client, ids.rulesOf(uid) ?? 0)),
   ]);
   for (const id of [...state.book.instances.keys()]) if (!isWanted(state, id)) ask(state, { kind: "terminate", id });
-  for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
+  const placeAll = (): void => {
+    const elastic = elasticNow(state);
+    for (const [uid, wanted] of state.wanted) place(state, uid, wanted, elastic);
+  };
+  placeAll();
   // Who had to wait for what others have.
-  if (settle(state)) for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
+  if (settle(state)) placeAll();
   nameNetworkHosts(state);
   const beyond = beyondNow(state);
   tellHosts(state, options, beyond);
@@ -306,13 +322,19 @@ const allocationOf = (placed: NonNullable<ActualNetwork["instances"]>[number]): 
 /** Unless its document cannot be read: what it has stays its own. */
 function isWanted({ wanted, unread, ids }: NetworkViewState, id: string): boolean {
   const uid = ids.uidOf(id);
-  return unread.size > 0 || (uid !== undefined && wanted.has(uid));
+  const document = uid === undefined ? undefined : wanted.get(uid)?.document;
+  return unread.size > 0 || (document !== undefined && document.off !== true);
 }
 
 /** Brings one instance in line with what is wanted of it, and says what it has. */
-function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<DesiredInstance>): void {
+function place(
+  state: NetworkViewState,
+  uid: Uid,
+  { client, document }: Wanted<DesiredInstance>,
+  elastic: Elastic,
+): void {
   const { book, outbox } = state;
-  const said = (why: string | null): void => {
+  const said = (why: string | null, whyNoElastic = why): void => {
     const known = book.instances.get(id);
     const isReady = why === null && known?.ready === true;
     publishValue(outbox, actualKey(client, `${instanceKey}${uid}`), {
@@ -323,9 +345,19 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
       id,
       address: known === undefined ? null : ipv4(formatIpv4(known.privateIp)),
       mac: known?.mac ?? null,
+      ...(document.elastic === true ? { elastic: elasticSaid(state, elastic, id, whyNoElastic) } : {}),
     });
   };
   const id = state.ids.of("i", uid);
+  if (document.off === true) {
+    said("its VM is off", null);
+    return;
+  }
+  const vanished = whyVanished(state, uid, document.host);
+  if (vanished !== null) {
+    said(vanished);
+    return;
+  }
   const cluster = state.said.get(document.host)?.cluster;
   if (cluster === undefined) {
     said(`its host ${document.host} offers no networking mode beside Diverter`);
@@ -348,15 +380,20 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
     said("a view of the network has no room for one more instance beside all that there are, with their groups' rules");
     return;
   }
-  const instance = { id, owner: document.cell, cluster, node: document.host, groups };
+  const had = before === undefined ? addressBefore(state, uid, id, document.host) : undefined;
+  const again = had === undefined ? {} : { before: had };
+  const instance = { id, owner: document.cell, cluster, node: document.host, groups, ...again };
   const run = ask(state, { kind: "run", instance });
+  if (run.address !== undefined) noteReturn(state, uid, id, run.address);
   // One that is refused takes no room, and one that is asked about again has it already.
   if (before === undefined && book.instances.has(id)) state.taken = sum([state.taken, room]);
   // Which group it is in is no reason to leave it where its host is no more.
   const known = book.instances.get(id);
   const isElsewhere = known !== undefined && known.node !== document.host;
   const move = isElsewhere ? ask(state, { kind: "move", id, cluster, node: document.host }).refused : null;
-  said(run.refused ?? move);
+  const refused = run.refused ?? move;
+  const hasPlace = known !== undefined && move === null;
+  said(refused, hasPlace && document.elastic === true ? giveElastic(state, elastic, id, document) : refused);
 }
 
 /** After a loss: once all hosts were heard, and where they have something in place that nobody has named, all cells. @returns whether that is now */
@@ -444,7 +481,10 @@ function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string)
 
 /** Every host has the whole view of the clusters; before all is known again after a loss it keeps the one that it has. */
 function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, beyond: Beyond): void {
-  const { outbox, book, said } = state;
+  const { outbox, book, said, groupsChanged, placesChanged } = state;
+  // Most inputs are words of hosts, which change nothing in it.
+  const of = [book.version, book.recovery === null, groupsChanged, placesChanged, state.beyond.of].join(" ");
+  if (of === state.toldOf) return;
   const view = wholeView(state, options.address, beyond);
   if (view === null) return;
   const { manifest, slices } = slicedView(view);
@@ -464,4 +504,6 @@ function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, 
     for (const key of [...(outbox.desired.get(peer)?.keys() ?? [])])
       if (key.startsWith(`${networkSlice}/`) && !has.has(key)) desire(outbox, peer, key, null);
   }
+  // What was done for it may have made the version another one.
+  state.toldOf = [book.version, ...of.split(" ").slice(1)].join(" ");
 }

@@ -9,7 +9,11 @@ export type Request =
   /** An instance is to start at a host: it gets a private address. */
   | {
       readonly kind: "run";
-      readonly instance: Pick<BookedInstance, "id" | "owner" | "cluster" | "groups"> & { readonly node: string };
+      readonly instance: Pick<BookedInstance, "id" | "owner" | "cluster" | "groups"> & {
+        readonly node: string;
+        /** An address that it has had at this host, and has again if nobody else has it. Absent: none. */
+        readonly before?: number;
+      };
     }
   /** Its owner ends it. Addresses stay until its host says that they are gone. */
   | { readonly kind: "terminate"; readonly id: string }
@@ -21,6 +25,8 @@ export type Request =
       readonly account: string;
       /** That it has had before this store was lost. While it stands with an instance it is that one's owner's, and nobody's before that has said so. */
       readonly has?: number;
+      /** For which it is leased. Absent: for none yet. */
+      readonly instance?: string;
     }
   /** It gives it back; refused while an instance has it. */
   | { readonly kind: "return"; readonly address: number; readonly account: string }

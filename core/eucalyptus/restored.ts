@@ -1,5 +1,5 @@
 import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
-import { type Book, type BookedAddress, type BookedInstance, emptyBook } from "./book.ts";
+import { type Book, type BookedAddress, type BookedInstance, type ElasticLease, emptyBook } from "./book.ts";
 
 /** A book from the records that steps have written. */
 export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
@@ -10,7 +10,7 @@ export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
     if (kind === "configuration") book.configuration = value as NetworkConfiguration;
     else if (kind === "version") book.version = value as number;
     else if (kind === "instance") book.instances.set(name, value as BookedInstance);
-    else if (kind === "elastic") book.elastic.set(Number(name), value as { address: number; account: string });
+    else if (kind === "elastic") book.elastic.set(Number(name), value as ElasticLease);
     else if (kind === "segment") book.segments.set(name, value as number);
     else if (kind === "recovery") {
       const hosts = value as readonly string[];

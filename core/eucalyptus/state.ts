@@ -1,4 +1,5 @@
 import { type HostName, hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Pool } from "../../model/eucalyptus/configuration/check.ts";
 import { digestOnce } from "../distribution/views/slices.ts";
 import {
   type ActualNetwork,
@@ -8,9 +9,11 @@ import {
   textOfRules,
 } from "../documents/network/eucalyptus.ts";
 import type { SliceDigest } from "../documents/network/policy.ts";
-import type { Outbox } from "../outbox.ts";
+import { type Outbox, write } from "../outbox.ts";
 import type { Book } from "./book.ts";
 import type { Ids } from "./ids.ts";
+import type { Answer, Request } from "./request.ts";
+import { step } from "./step.ts";
 import type { Beyond, Room } from "./too-many-rules.ts";
 
 /** What the Network View Manager knows, and whom it has heard. */
@@ -20,6 +23,8 @@ export interface NetworkViewManagerOptions {
   readonly hosts: readonly PeerName[];
   /** Where instances' questions for metadata go. */
   readonly address: string;
+  /** What else of the installation hands out addresses, or is its own network: no configuration overlaps it. Absent: nothing is known. */
+  readonly pools?: readonly Pool[];
   /** `controller.<cell>` of each cell that there is at the start; later ones it is told (`ControllersReport`). */
   readonly controllers: readonly PeerName[];
 }
@@ -46,17 +51,39 @@ export interface NetworkViewState {
   controllers: ReadonlySet<PeerName>;
   readonly complete: Set<PeerName>;
   readonly wasRestored: boolean;
+  /** Hosts of which nothing is heard, since when. */
+  readonly silentSince: Map<HostName, number>;
+  /** Of machines that are in no view since their host is silent for too long, and of those that are back. */
+  readonly vanished: Map<Uid, { readonly host: HostName; readonly address: number }>;
+  readonly returning: Map<Uid, number>;
+  /** When silence is looked at next; null: it is not. */
+  silenceDueMs: number | null;
   /** Of a view, by what is in it. */
   taken: Room;
   /** Of all instances in the book, and of the book's version of which that is. */
   placed: { readonly version: number; readonly room: Room } | null;
   /** Another one after each change of what groups say. */
   groupsChanged: number;
+  /** Another one after each change of which hosts there are, and where. */
+  placesChanged: number;
+  /** Of what the view that hosts were told last is; empty: of nothing that is known. */
+  toldOf: string;
   /** Groups that are in no view with their rules, and of what that is. */
   beyond: { readonly of: string; readonly groups: Beyond };
   /** Ids may have become nobody's. */
   isIdDue: boolean;
 }
+
+/** Of the book's records in its store. */
+export const bookPrefix = "book/";
+/** What a step writes is in the same transaction as whatever is said because of it. */
+export function ask({ book, outbox }: NetworkViewState, request: Request): Answer {
+  const { answer, writes } = step(book, request);
+  for (const { key, value } of writes) write(outbox, `${bookPrefix}${key}`, value === null ? null : recordOf(value));
+  return answer;
+}
+/** A record is an object; `restoreBook` is given what it was. */
+const recordOf = (value: unknown): object => value as object;
 
 export const hostOf = (peer: PeerName): HostName | null =>
   peer.startsWith("host.") ? hostName(peer.slice("host.".length)) : null;

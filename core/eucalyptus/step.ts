@@ -21,7 +21,7 @@ import {
   toldAt,
   without,
 } from "./book.ts";
-import { whatWouldMove } from "./in-use.ts";
+import { isIn, whatWouldMove } from "./in-use.ts";
 import type { Request, Stepped, Write } from "./request.ts";
 
 /*
@@ -75,7 +75,7 @@ class Turn {
       case "move":
         return this.#move(request.id, request.cluster, request.node);
       case "allocate":
-        return this.#allocate(request.account, request.has);
+        return this.#allocate(request);
       case "return":
         return this.#giveBack(request.address, request.account);
       case "associate":
@@ -156,7 +156,7 @@ class Turn {
     return done;
   }
 
-  #run({ id, owner, cluster, node, groups }: Extract<Request, { readonly kind: "run" }>["instance"]): Said {
+  #run({ id, owner, cluster, node, groups, before }: Extract<Request, { readonly kind: "run" }>["instance"]): Said {
     const { configuration } = this.#book;
     if (configuration === null) return "there is no network configuration yet";
     const known = this.#book.instances.get(id);
@@ -168,7 +168,7 @@ class Turn {
     if (hasSegment && groups.length > 1)
       return `the instance ${id} is in ${groups.length} security groups, and in mode ${configuration.mode} an instance is in one`;
     // A host has it in place already, as it said when this store knew nothing of it.
-    const found = this.#of(id).find(({ kind }) => kind === "private");
+    const found = this.#of(id).find(({ kind }) => kind === "private") ?? this.#leftAt(node, before);
     const forgotten = found === undefined ? this.#unsettled() : this.#forgotten();
     if (forgotten !== null) return forgotten;
     if (hasSegment && found !== undefined) this.#clearSegmentOf(configuration, found.address, group);
@@ -176,7 +176,9 @@ class Turn {
     if (hasSegment && segment === null)
       return `no segment is free for the security group ${group}: all ${this.#book.segments.size} are in use`;
     const ranges = privateRanges(configuration, cluster, segment);
-    const address = found?.address ?? firstFree(ranges, (each) => this.#address("private", each) !== undefined);
+    const isTaken = (each: number): boolean => this.#address("private", each) !== undefined;
+    const isBefore = before !== undefined && isIn(ranges, before) && !isTaken(before);
+    const address = found?.address ?? (isBefore ? before : firstFree(ranges, isTaken));
     if (address === null)
       return segment === null
         ? `no private address is free in the cluster ${cluster}`
@@ -188,7 +190,7 @@ class Turn {
     const mac = macOf(configuration, id);
     this.#putInstance({ id, owner, cluster, node, groups, mac, privateIp: address, ready: false });
     const fresh = { kind: "private", address, instance: id, hosts: new Map() } as const;
-    const entry = { ...(found ?? fresh), segment: segment && group };
+    const entry = { ...(found ?? fresh), instance: id, segment: segment && group };
     this.#putAddress(toldAt(endedAt(entry, this.#next, node), node, this.#next));
     for (const other of this.#of(id)) if (other.kind === "elastic") this.#tellElastic(other, { node, cluster });
     this.#changed = true;
@@ -205,6 +207,12 @@ class Turn {
     return { address: known.privateIp };
   }
 
+  /** An address that belongs to nobody and may stand at this host alone. */
+  #leftAt(node: string, address: number | undefined): BookedAddress | undefined {
+    const entry = address === undefined || this.#hasSegments() ? undefined : this.#address("private", address);
+    const isLeft = entry?.instance === null && [...entry.hosts.keys()].every((host) => host === node);
+    return isLeft ? entry : undefined;
+  }
   #terminate(id: string): Said {
     if (!this.#book.instances.delete(id)) return done;
     this.#writes.set(`instance/${id}`, null);
@@ -370,7 +378,7 @@ class Turn {
     this.#writes.set(`elastic/${address}`, null);
   }
 
-  #allocate(account: string, has?: number): Said {
+  #allocate({ account, has, instance }: Extract<Request, { readonly kind: "allocate" }>): Said {
     if (has !== undefined && this.#book.elastic.get(has)?.account === account) return { address: has };
     const forgotten = this.#forgotten();
     if (forgotten !== null) return forgotten;
@@ -384,13 +392,13 @@ class Turn {
         : `${user} of ${userIs.owner} has the address ${formatIpv4(has)}`;
     const isTaken = (address: number): boolean =>
       this.#book.elastic.has(address) || (address !== has && this.#address("elastic", address) !== undefined);
-    const isPublic = has !== undefined && ranges.some(({ first, last }) => first <= has && has <= last);
+    const isPublic = has !== undefined && isIn(ranges, has);
     const isGranted = isPublic && !isTaken(has);
     const unsettled = isGranted ? null : this.#unsettled();
     if (unsettled !== null) return unsettled;
     const address = isGranted ? has : firstFree(ranges, isTaken);
     if (address === null) return "no elastic address is free";
-    const lease = { address, account };
+    const lease = { address, account, ...(instance === undefined ? {} : { instance }) };
     this.#book.elastic.set(address, lease);
     this.#writes.set(`elastic/${address}`, lease);
     return { address };

@@ -302,6 +302,10 @@ export const eventNames = {
     "the VM that its host starts again starts from another boot volume, or its host has gone back to the former: which and why",
   "machine/health": "a VM began to answer its liveness probes, or stopped",
   "machine/guest": "a guest came up, which is that its agent answered, or did not within its time",
+  "instance/vanished":
+    "nothing is heard of a host, and its instance has left the view: which, host and after how many minutes",
+  "instance/returned":
+    "a host is heard again, and its instance is in the view: with which address, and which one was its own before, if that is another",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
   "host/emulates": "a host emulates its guests' processors, since KVM has not answered in time",
   "host/boot-ended":

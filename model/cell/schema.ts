@@ -198,7 +198,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       kind: choice("internal", "external", "management"),
       default: "internal",
       effect: "replace",
-      docs: 'Private to the installation, or routable outside; "management" is the network of the hosts themselves, which only the operator\'s root cell and its child with `x.gateway` may have.',
+      docs: 'Private to the installation, or routable outside; in a mode of Eucalyptus each member of an external subnet has an elastic address beside its own; "management" is the network of the hosts themselves, which only the operator\'s root cell and its child with `x.gateway` may have.',
     },
     "x.cidr": { kind: { kind: "network" }, effect: "replace", docs: "A fixed range instead of any free one." },
     "x.router": {

@@ -222,6 +222,7 @@ export const elementState = record<api.ElementState>(
       }),
     ),
     address: optional(maybe.text),
+    publicAddress: optional(text()),
     mac: optional(maybe.text),
     name: optional(maybe.text),
     server: optional(maybe.text),

@@ -14,11 +14,13 @@ type Frame = Pick<History, "cells" | "untilMs"> & { readonly faults: readonly Fa
 export const withModes = (steps: HistoryStep[], random: Random, { cells, untilMs, faults }: Frame): number => {
   if (!random.chance(0.25)) return 0;
   const edge = random.between(1, Math.max(1, cells - 1));
+  // Each machine of such a subnet has an elastic address.
+  const elastic = random.chance(0.5) ? [`net${random.between(0, 1)}`] : [];
   const isOfMode = (cell: string): boolean => Number(/^c(\d+)$/.exec(cell)?.[1] ?? 0) > cells - edge;
   steps.forEach((step, index) => {
     const [verb = "", cell = "", ...words] = step.words;
     if ((verb !== "apply" && verb !== "patch") || !isOfMode(cell)) return;
-    const text = formatCell(forMode(parseCell(words)));
+    const text = formatCell({ ...forMode(parseCell(words)), elastic });
     steps[index] = { ...step, words: `${verb} ${cell} ${text}`.trim().split(" ") };
   });
   const troubles = faults.flatMap((kind) => ofManager[kind] ?? []);

@@ -8,7 +8,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
  *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME   whole:NAME:POOL[:off]
- *   outside:RANGE[,RANGE …]   out:NAME:SIZE
+ *   outside:RANGE[,RANGE …]   out:NAME:SIZE   elastic:SUBNET
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
@@ -16,7 +16,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  * `hold` keeps a volume, such as `a1Data`, until the copy is made for which another cell says `keep`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
  * (`child:NAME@ROOT/dev`); `child:NAME:guard=2` asks for that HA Manager; `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
- * `outside` declares the external pools of the root cell; `out` is an external subnet without machines.
+ * `outside` declares the external pools of the root cell; `out` is an external subnet without machines; `elastic:net0` makes one of the two subnets external.
  * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
  */
 export interface MachineText {
@@ -70,6 +70,8 @@ export interface CellText {
   readonly outside?: readonly string[];
   /** External subnets. */
   readonly outs?: readonly OutText[];
+  /** Of the two subnets, which are external. */
+  readonly elastic?: readonly string[];
 }
 
 /** `own`: a volume of the cell; `other`: its copy in another cell, or what it is a copy of there, as `CELL/NAME`. */
@@ -128,6 +130,7 @@ const parseMost = (words: readonly string[]): CellText => {
   const children: ChildText[] = [];
   const accounts: AccountText[] = [];
   const groups: GroupText[] = [];
+  const elastic: string[] = [];
   const pools: string[] = [];
   const wholes: WholeText[] = [];
   for (let at = 0; at < words.length; at += 1) {
@@ -164,6 +167,7 @@ const parseMost = (words: readonly string[]): CellText => {
     else if (kind === "keep") keeps.push({ own: name, other: third });
     else if (kind === "limit") limits[name] = Number(third);
     else if (kind === "group") groups.push({ name, kind: third === "apart" ? third : "together" });
+    else if (kind === "elastic") elastic.push(name);
     else if (kind === "pool") pools.push(name);
     else if (kind === "whole") wholes.push({ name, pool: third, off: flags.includes("off") });
     else if (kind === "spare") spare = Number(name);
@@ -193,6 +197,7 @@ const parseMost = (words: readonly string[]): CellText => {
     ...(children.length === 0 ? {} : { children }),
     ...(accounts.length === 0 ? {} : { accounts }),
     ...(groups.length === 0 ? {} : { groups }),
+    ...(elastic.length === 0 ? {} : { elastic }),
     ...(pools.length === 0 ? {} : { pools }),
     ...(wholes.length === 0 ? {} : { wholes }),
   };
@@ -211,10 +216,11 @@ const closing = (words: readonly string[], from: number): number => {
 
 export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
-  const { accounts = [], groups = [], pools = [], wholes = [], outside = [], outs = [] } = text;
+  const { accounts = [], groups = [], pools = [], wholes = [], outside = [], outs = [], elastic = [] } = text;
   return [
     ...(outside.length === 0 ? [] : [`outside:${outside.join(",")}`]),
     ...outs.map(({ name, size }) => `out:${name}:${size}`),
+    ...elastic.map((name) => `elastic:${name}`),
     ...pools.map((name) => `pool:${name}`),
     ...wholes.map(({ name, pool, off }) => `whole:${name}:${pool}${off ? ":off" : ""}`),
     ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
@@ -311,7 +317,11 @@ const wholeHosts = ({ pools = [], wholes = [] }: CellText, ref: (name: string) =
 export const documentOf = (cell: string, text: CellText): JsonObject => {
   const { machines, rules, allOrNone, grants = [], limits = {}, spare = 0, children = [] } = text;
   const ref = (name: string): string => refFrom(cell, name);
-  const subnet: JsonObject = { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" };
+  const subnet = (name: string): JsonObject => ({
+    "x.type": "Subnet",
+    "x.size": 64,
+    "x.addressRange": text.elastic?.includes(name) === true ? "external" : "internal",
+  });
   const elements: Record<string, JsonObject> = {
     golden: {
       "x.type": "Volume",
@@ -320,8 +330,8 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       "x.access": "ro",
       ...(grants.length === 0 ? {} : { "x.public": true }),
     },
-    net0: subnet,
-    net1: subnet,
+    net0: subnet("net0"),
+    net1: subnet("net1"),
   };
   machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch, strict, group, pool }, index) => {
     const lossy: JsonObject = scratch ? { "x.recreatable": true } : {};

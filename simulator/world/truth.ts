@@ -66,7 +66,7 @@ export interface MemberTruth {
 export interface ModeTruth {
   /** Whose rules are in force; null: none. */
   view: NetworkView | null;
-  /** By private address, the instance that has it here. */
+  /** By private or elastic address, the instance that has it here. */
   readonly addresses: Map<string, string>;
 }
 /** The dataplane of one host; it outlives the Host Manager and dies with the machine. */

@@ -19,12 +19,12 @@ const configuration = {
   Clusters: [{ Name: "one", Subnet: { Name: "site" }, PrivateIps: ["172.20.0.10-172.20.0.20"] }],
 };
 const ports = { open: 7000, closed: 7001 } as const;
-const machine = (name: string, host: string): string => `
+const machine = (name: string, host: string | null, more = ""): string => `
   ${name} extends {
     boot extends VolumeCopy { x.image "<ref:/shop/golden>"; }
-    vm extends VM { x.memory 96; x.placement.host "${host}"; }
+    vm extends VM { x.memory 96; ${host === null ? "" : `x.placement.host "${host}";`} x.data extends { userData "for ${name}"; } }
     disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
-    group extends Subnet { x.size 16; }
+    group extends Subnet { x.size 16; ${more} }
     card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../group>"; x.vifName "${name}"; }
   }`;
 const rule = `
@@ -32,21 +32,29 @@ const rule = `
     x.address1 "<ref:/shop/web/group>"; x.address2 "<ref:/shop/db/group>";
     x.protocol "tcp"; x.port2 ${ports.open}; x.direction "1to2";
   }`;
-const shop = (more: string): string => `shop extends Cell {
+const shop = (more: string, host: string | null): string => `shop extends Cell {
   golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
-  ${machine("web", "h1")}
+  ${machine("web", host, 'x.addressRange "external";')}
   ${machine("db", "h2")}
   ${more}
 }
 `;
+/** Of the group that is an external subnet, to itself and from outside. */
+const enters = `
+  enters extends NetworkRule {
+    x.address1 "internet"; x.address2 "<ref:/shop/web/group>";
+    x.protocol "tcp"; x.port2 ${ports.open}; x.direction "1to2";
+  }`;
 const fileOf = (t: Testbed, name: string, text: string): string => {
   const file = join(dirname(t.configFile), name);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, text);
   return file;
 };
+/** Where web has to be; null: anywhere. */
+let pinned: string | null = "h1";
 const apply = (t: Testbed, more: string, ...flags: readonly string[]): Promise<string> =>
-  cells(t, "apply", fileOf(t, "shop.sf", shop(more)), "--yes", ...flags);
+  cells(t, "apply", fileOf(t, "shop.sf", shop(more, pinned)), "--yes", ...flags);
 
 const addressOf = async (t: Testbed, name: string): Promise<string> => {
   const state = await stateOf(t, `shop/${name}/card`);
@@ -101,6 +109,36 @@ const rulesHold = async (t: Testbed): Promise<void> => {
   await apply(t, rule);
   await untilProbed(t, "passes");
 };
+const elasticOf = async (t: Testbed): Promise<string> => {
+  const elastic = (await stateOf(t, "shop/web/card"))?.publicAddress ?? "";
+  assert.match(elastic, /^192\.0\.2\.10\d$/);
+  return elastic;
+};
+/** What web says back to somebody outside. */
+const fromOutside = async (t: Testbed, elastic: string, port: number): Promise<string> =>
+  (await t.outside(["sh", "-c", `echo cells | socat -t3 - TCP4:${elastic}:${port},connect-timeout=3`])).stdout;
+const isReachedOutside = async (t: Testbed): Promise<void> => {
+  const elastic = await elasticOf(t);
+  const outside = (port: number): Promise<string> => fromOutside(t, elastic, port);
+  assert.equal(await outside(ports.open), "", "no rule opens the port");
+  await apply(t, `${rule}${enters}`);
+  await until(
+    "an answer from outside",
+    () => outside(ports.open),
+    (seen) => seen.includes("cells"),
+  );
+  assert.equal(await outside(ports.closed), "", "a port that no rule opens");
+  const itself = await sh(t, "web", `echo cells | socat -t3 - TCP4:${elastic}:${ports.open},connect-timeout=8`);
+  assert.match(itself.stdout, /cells/, "the machine itself under its elastic address");
+  const listed = await cells(t, "list", "shop", "--columns", "path,address,public");
+  assert.ok(listed.includes(elastic), listed);
+  await apply(t, rule);
+  await until(
+    "no answer any more",
+    () => outside(ports.open),
+    (seen) => seen === "",
+  );
+};
 const staysInPlace = async (t: Testbed): Promise<void> => {
   await t.kill("network-view-manager");
   for (const host of ["h1", "h2"]) await t.kill(host);
@@ -113,14 +151,47 @@ const staysInPlace = async (t: Testbed): Promise<void> => {
   await untilProbed(t, "blocked");
   assert.equal((await stateOf(t, "shop/web/vm"))?.incarnation, 1);
 };
+/** At what images for EC2 ask, each machine is told its own. */
+const isToldOfItself = async (t: Testbed): Promise<void> => {
+  const ask = async (name: string, path: string): Promise<string> => {
+    const request = `GET /latest/${path} HTTP/1.0\\r\\nHost: 169.254.169.254\\r\\n\\r\\n`;
+    const { stdout } = await sh(t, name, `printf '${request}' | socat -t5 - TCP4:169.254.169.254:80,connect-timeout=8`);
+    return stdout.split("\r\n\r\n")[1] ?? "";
+  };
+  for (const name of ["web", "db"]) {
+    assert.equal(await ask(name, "user-data"), `for ${name}`);
+    assert.equal(await ask(name, "meta-data/local-ipv4"), await addressOf(t, name));
+  }
+  assert.equal(await ask("web", "meta-data/public-ipv4"), await elasticOf(t));
+};
+const keepsItsAddresses = async (t: Testbed): Promise<void> => {
+  const [before, elastic] = [await addressOf(t, "web"), await elasticOf(t)];
+  pinned = null;
+  await apply(t, `${rule}${enters}`);
+  await cells(t, "move", "shop/web/vm", "--to", "h2");
+  await untilReady(t, "shop/web/card");
+  assert.deepEqual([await addressOf(t, "web"), await elasticOf(t)], [before, elastic]);
+  assert.equal((await stateOf(t, "shop/web/vm"))?.host, "h2");
+  await execIn(t, "shop/web/vm", listenerCommand("tcp", ports.open));
+  await until(
+    "an answer from outside",
+    () => fromOutside(t, elastic, ports.open),
+    (seen) => seen.includes("cells"),
+  );
+  await until(
+    "h1 has nothing of it",
+    () => t.exec("h1", ["ip", "-4", "-o", "address"]),
+    ({ stdout }) => !stdout.includes(elastic),
+  );
+};
 const nothingIsLeft = async (t: Testbed): Promise<void> => {
-  assert.match(await inPlace(t, "h1"), /vn_i-/);
+  assert.match(await inPlace(t, "h2"), /vn_i-/);
   await cells(t, "delete", "shop", "--yes", "--allow-destroy", "shop/web/boot,shop/db/boot");
   for (const host of ["h1", "h2"])
     await until(
       `${host} has nothing of the cell`,
       () => inPlace(t, host),
-      (seen) => !/vn_i-[0-9a-f]|sg-|172\.20\.0\.1[0-9]/.test(seen),
+      (seen) => !/vn_i-[0-9a-f]|sg-|172\.20\.0\.1[0-9]|192\.0\.2\.10[0-9]/.test(seen),
     );
 };
 
@@ -129,7 +200,10 @@ test("a cell on EDGE", { skip: process.getuid?.() === 0 ? false : "needs root" }
     const steps: Readonly<Record<string, (t: Testbed) => Promise<void>>> = {
       "its machines wait for a configuration, and get their addresses of it": becomesReady,
       "a rule of groups opens its port, one way, for as long as it is there": rulesHold,
+      "a machine of an external subnet is reached from outside under its elastic address": isReachedOutside,
       "managers that end take nothing away, and go on from what is in place": staysInPlace,
+      "each machine is told of itself at the address of metadata": isToldOfItself,
+      "a machine that goes to another host keeps its addresses": keepsItsAddresses,
       "a cell that is deleted leaves nothing at its hosts": nothingIsLeft,
     };
     for (const [title, step] of Object.entries(steps)) await context.test(title, () => step(t));

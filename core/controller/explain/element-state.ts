@@ -13,7 +13,14 @@ import { accountIsOff, answerOf, asSaid, because, standing, target, told } from 
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { whyUnheard } from "../histories/put-back.ts";
 import { chooseAddress, machinesIn, takenRange } from "../network/addresses.ts";
-import { isInstanceKept, isOnMode, networkViewManager, whyGroupLags, whyNoInstance } from "../network/instances.ts";
+import {
+  isInstanceKept,
+  isOnMode,
+  networkViewManager,
+  whyGroupLags,
+  whyNoElastic,
+  whyNoInstance,
+} from "../network/instances.ts";
 import { isManagement } from "../network/management.ts";
 import type { ElementRecord, Run, Standing, VmRecord } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
@@ -320,7 +327,8 @@ function interfaceState(state: ControllerState, record: ElementRecord, element: 
   }
   const link = linkState(state, record, element);
   const name = actualOf(actualName, state, dnsManager, `name/${record.uid}`);
-  if (name?.phase !== "failed") return link.phase === "ready" ? (whyNotServed(state, record, name) ?? link) : link;
+  if (name?.phase !== "failed")
+    return link.phase === "ready" ? (whyNoElastic(state, element) ?? whyNotServed(state, record, name) ?? link) : link;
   // A name that could not be made harms nobody but its user: it is said, and holds nothing up.
   const why = said(dnsManager, name.reason);
   return standing(link.phase, { kind: "name-failed", name: record.name ?? "", ...because(why) });

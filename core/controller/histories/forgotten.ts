@@ -3,6 +3,7 @@ import type { Json } from "../../../model/json/json.ts";
 import { actualPlacement } from "../../documents/readers/placement.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
+import { isOnMode, networkViewManager } from "../network/instances.ts";
 import {
   addressManager,
   type ControllerState,
@@ -39,6 +40,7 @@ export function holdersOfForgotten(state: ControllerState): ReadonlySet<PeerName
   const holders = new Set([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
   if (options.cellManager === true) holders.add(cellManager);
   if (options.directory === true) holders.add(directory);
+  if (isOnMode(state)) holders.add(networkViewManager);
   const prefix = actualKey(options.self, "placement/");
   for (const [key, value] of state.actual.get(placerOf(state)) ?? []) {
     const host = key.startsWith(prefix) ? actualPlacement.of(value)?.host : null;

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, peerName } from "../../../model/cell/identifiers.ts";
+import { hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredInstance, DesiredSecurityGroup } from "../../documents/network/eucalyptus.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
+import { whyEnds } from "../requests/connection-ends.ts";
 import { shop, World } from "../world.testing.ts";
 
 const manager = "network-view-manager";
@@ -134,6 +135,53 @@ test("who moves keeps its instance with the new host, and who ends takes it back
   world.silent.clear();
   world.settle();
   assert.ok(![...world.state.elements.values()].some(({ path }) => path === "shop/web"));
+});
+
+test("a machine of an external subnet has an elastic address until it leaves that, also while it is off", () => {
+  const world = onEdge();
+  const external: JsonObject = { "x.type": "Subnet", "x.size": 8, "x.addressRange": "external" };
+  const off = { "x.type": "VM", "x.memory": 1024, "x.desiredState": "off", "x.restartOnFailure": true };
+  world.put(shop({ ...rules, front: external }));
+  const uid = world.uidOf("shop/web");
+  const shown = (): string => JSON.stringify(world.ask({ method: "GET", path: "shop/webCard", state: true }).body);
+  const outside = `192.0.2.${Number(uid.slice(uid.indexOf("-") + 1))}`;
+  assert.deepEqual(
+    instances(world)
+      .map(({ path, elastic }) => [path, elastic])
+      .sort(),
+    [
+      ["shop/db", undefined],
+      ["shop/web", true],
+    ],
+  );
+  assert.equal(world.phase("shop/webCard"), "ready");
+  assert.ok(shown().includes(`"publicAddress":"${outside}"`), shown());
+  const ends = whyEnds(world.state, "internet", outside);
+  assert.ok(ends.ok && ends.value.to.path === "shop/webCard" && ends.value.to.host === "h1", JSON.stringify(ends));
+  world.put(shop({ ...rules, front: external, web: off }));
+  assert.deepEqual(
+    [instanceOf(world, "shop/web")?.elastic, instanceOf(world, "shop/web")?.off, world.phase("shop/webCard")],
+    [true, true, "ready"],
+  );
+  assert.ok(shown().includes(outside), "its own while it is off");
+  world.put(shop({ ...rules, front: external }));
+  assert.deepEqual([instanceOf(world, "shop/web")?.off, world.phase("shop/web")], [undefined, "ready"]);
+  // Its host has yet to put it in place: the machine runs, and its interface says so.
+  const id = "i-00000001";
+  const address = ipv4("10.9.0.77");
+  const reason = "h1 has yet to say that 192.0.2.1 is in place";
+  const elastic = { address: ipv4("192.0.2.1"), reason };
+  world.networks.set(uid, { phase: "ready", reason: null, id, address, mac: "D0:0D:00:00:00:01", elastic });
+  world.settle();
+  assert.match(world.phase("shop/webCard"), /^waiting: .*h1 has yet to say that 192\.0\.2\.1/);
+  assert.equal(world.phase("shop/web"), "ready");
+  // One of before gives none, and says nothing of it.
+  world.networks.set(uid, { phase: "ready", reason: null, id, address, mac: "D0:0D:00:00:00:01" });
+  world.settle();
+  assert.equal(world.standing("shop/webCard"), "working: service-asked network-view-manager");
+  world.networks.delete(uid);
+  world.put(shop(rules));
+  assert.equal(instanceOf(world, "shop/web")?.elastic, undefined);
 });
 
 test("a rule is ready once every host with a view has it, and a word about other rules is none about these", () => {

@@ -1,19 +1,31 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Cell, VirtualInterfaceElement } from "../../../model/cell/cell.ts";
-import { type ElementPath, mac, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type Ipv4, mac, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { digestOnce } from "../../distribution/views/slices.ts";
 import {
   type ActualInstance,
   type DesiredInstance,
   type DesiredSecurityGroup,
+  type ElasticAddress,
   textOfRules,
 } from "../../documents/network/eucalyptus.ts";
-import { actualInstance, actualSecurityGroup } from "../../documents/readers/eucalyptus.ts";
+import { actualInstance, actualSecurityGroup, desiredInstance } from "../../documents/readers/eucalyptus.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
+import type { Desires } from "../changes/desires.ts";
 import { because, standing, unanswered } from "../changes/standing.ts";
 import type { ElementRecord, Run, Standing } from "../records.ts";
-import { actualOf, addDesire, type ControllerState, elementOf, isOff, keepDesire, recordAt } from "../state.ts";
+import {
+  actualOf,
+  addDesire,
+  type ControllerState,
+  desiredNow,
+  elementOf,
+  isOff,
+  keepDesire,
+  linksOf,
+  recordAt,
+} from "../state.ts";
 import { type GroupRules, groupRules, noRules } from "./group-rules.ts";
 
 /*
@@ -98,7 +110,11 @@ export function desireInstances(state: ControllerState): void {
   if (!isOnMode(state)) return;
   state.pass.each("instances", state.vms, ({ uid, run }, _uid, desires) => {
     const record = state.elements.get(uid);
-    if (record === undefined || !isKept(state, uid)) return;
+    if (record === undefined) return;
+    if (!isKept(state, uid)) {
+      desireElastic(state, desires, record);
+      return;
+    }
     const groups = run === null ? [] : groupsOf(state, run);
     // Between two places it keeps its address.
     if (run === null || run.host === null) {
@@ -112,8 +128,47 @@ export function desireInstances(state: ControllerState): void {
       path: record.path,
       host: run.host,
       groups,
+      ...(isOnExternal(state, record.path) ? { elastic: true as const } : {}),
     } satisfies DesiredInstance);
   });
+}
+
+/** Has a VM its interface in an external subnet? It has an elastic address there. */
+const isOnExternal = (state: ControllerState, vm: ElementPath): boolean =>
+  linksOf(state, vm).some((link) => link.type === "VirtualInterface" && isInExternal(state, link));
+function isInExternal(state: ControllerState, { subnet }: VirtualInterfaceElement): boolean {
+  const record = recordAt(state, subnet);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  return element?.type === "Subnet" && element.addressRange === "external";
+}
+
+/** One that has had an elastic address keeps it while it is off. */
+function desireElastic(state: ControllerState, desires: Desires, { uid, path }: ElementRecord): void {
+  const element = state.elements.get(uid);
+  if (element === undefined || elementOf(state, element)?.type !== "VM") return;
+  const before = desiredInstance.of(desiredNow(state, networkViewManager, instanceKey(uid)), uid);
+  if (before?.elastic !== true || !isOnExternal(state, path)) return;
+  addDesire(desires, networkViewManager, instanceKey(uid), { ...before, off: true } satisfies DesiredInstance);
+}
+
+/** What the Network View Manager says of the elastic address of an interface's VM; undefined: nothing. */
+const elasticOf = (state: ControllerState, { vm }: VirtualInterfaceElement): ElasticAddress | undefined => {
+  const uid = state.uids.get(vm);
+  return uid === undefined ? undefined : instanceOf(state, uid)?.elastic;
+};
+
+/** Of the record of an interface; null: it has none. */
+export function elasticAddressOf(state: ControllerState, record: ElementRecord): Ipv4 | null {
+  const element = record.type === "VirtualInterface" && isOnMode(state) ? elementOf(state, record) : undefined;
+  return element?.type === "VirtualInterface" ? (elasticOf(state, element)?.address ?? null) : null;
+}
+
+/** Why an interface of an external subnet is not reached under an elastic address; null: it is, or is to have none. */
+export function whyNoElastic(state: ControllerState, element: VirtualInterfaceElement): Standing | null {
+  if (!isOnMode(state) || !isInExternal(state, element)) return null;
+  const address = elasticOf(state, element);
+  if (address === undefined) return standing("working", { kind: "service-asked", service: networkViewManager });
+  return address.reason === null ? null : standing("waiting", ...said(networkViewManager, address.reason));
 }
 
 function groupsOf(state: ControllerState, { interfaces }: Run): readonly Uid[] {

@@ -9,7 +9,7 @@ import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
 import { type ConnectionGroups, connectionGroups } from "../network/connection-groups.ts";
-import { isOnMode } from "../network/instances.ts";
+import { elasticAddressOf, isOnMode } from "../network/instances.ts";
 import { contains } from "../network/ipv4-range.ts";
 import { cellDomain, hostNameOf } from "../network/names.ts";
 import type { ElementRecord } from "../records.ts";
@@ -97,7 +97,9 @@ function isOutside(state: ControllerState, text: string): boolean {
 /** @param outwards a VM stands for its external interface */
 function endOf(state: ControllerState, path: string, outwards: boolean): Result<WhyEnd, Unanswered> {
   if (parseIpv4(path) !== null) {
-    const owner = [...state.elements.values()].find((record) => record.allocation?.address === path);
+    const owner = [...state.elements.values()].find(
+      (record) => record.allocation?.address === path || elasticAddressOf(state, record) === path,
+    );
     if (owner !== undefined) return endOf(state, owner.path, outwards);
     if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
     return ok({ path, address: path as Ipv4, vm: null, host: null });

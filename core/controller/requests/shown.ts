@@ -11,7 +11,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { isObject, toJson } from "../../outbox.ts";
 import { told } from "../changes/standing.ts";
 import { stuckIn } from "../explain/stuck.ts";
-import { instanceOf, isOnMode, networkViewManager } from "../network/instances.ts";
+import { elasticAddressOf, instanceOf, isOnMode, networkViewManager } from "../network/instances.ts";
 import type { ElementRecord } from "../records.ts";
 import { vmsInPool } from "../services/pools/asked.ts";
 import { actualOf, addressManager, type ControllerState, cellManager, recordAt, storageManagerOf } from "../state.ts";
@@ -105,7 +105,14 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
     return { ...common, host: run?.host ?? null, incarnation: vm?.incarnation ?? 0, power, ...vmDetails(state, uid) };
   }
   if (record.type === "VirtualInterface") {
-    return { ...common, address: allocation?.address ?? null, mac: allocation?.mac ?? null, name };
+    const elastic = elasticAddressOf(state, record);
+    return {
+      ...common,
+      address: allocation?.address ?? null,
+      ...(elastic === null ? {} : { publicAddress: elastic }),
+      mac: allocation?.mac ?? null,
+      name,
+    };
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
     const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);

@@ -22,12 +22,24 @@ export interface DesiredInstance {
   readonly host: HostName;
   /** Subnets of its interface, which are security groups. */
   readonly groups: readonly Uid[];
+  /** One of them is an external subnet: it has an elastic address. Absent: none. */
+  readonly elastic?: true;
+  /** Its VM is off, and has no address of its own: the elastic one stays the VM's. `host`: where it was last. */
+  readonly off?: true;
 }
 export interface ActualInstance extends Progress {
   /** `i-xxxxxxxx`, of which its tap has the name. */
   readonly id: string | null;
   readonly address: Ipv4 | null;
   readonly mac: string | null;
+  /** Where one is asked for. Absent: none is, or it is of a version that gives none. */
+  readonly elastic?: ElasticAddress;
+}
+export interface ElasticAddress {
+  /** Null: there is none yet. */
+  readonly address: Ipv4 | null;
+  /** Why it is not in place where the instance is; null: it is, or the VM is off. */
+  readonly reason: string | null;
 }
 /** What a rule of a group is about; the fields are those of a view (`model/eucalyptus/view/network-view.ts`). */
 export interface DesiredGroupRule {

@@ -19,6 +19,7 @@ import type {
   DesiredInstance,
   DesiredNetworkView,
   DesiredSecurityGroup,
+  ElasticAddress,
   NetworkSlice,
   PlacedAddress,
   PlacedInstance,
@@ -36,6 +37,8 @@ export const desiredInstance = document(
     path: pathText,
     host: hostText,
     groups: list(uidText, most.groups),
+    elastic: optional(oneOf(true)),
+    off: optional(oneOf(true)),
   }),
   { key: own },
 );
@@ -46,6 +49,7 @@ export const actualInstance = document(
     id: nullable(instanceId),
     address: nullable(address),
     mac: nullable(text(17)),
+    elastic: optional(object<ElasticAddress>({ address: nullable(address), reason: nullable(sentence) })),
   }),
 );
 const [port, icmp] = [integer(0, 65_535), integer(-1, 255)];

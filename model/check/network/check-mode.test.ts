@@ -40,12 +40,6 @@ test("what only Diverter does is refused in a mode at the attribute that asks fo
       /asks a VM .* whether it lives/,
     ],
     ["net extends Subnet { x.size 8;", 'net extends Subnet { x.cidr "10.64.0.0/29";', "net extends", /network config/],
-    [
-      "net extends Subnet { x.size 8;",
-      'net extends Subnet { x.size 8; x.addressRange "external";',
-      "net ext",
-      /external/,
-    ],
     ['"<ref:../net>"; }', '"<ref:../net>"; x.mac "02:00:00:00:00:07"; }', "card extends", /MAC address/],
     ['"<ref:../net>"; }', '"<ref:../net>"; x.groups ["239.1.1.1"]; }', "card extends", /packet to many/],
     ['x.vm "<ref:../db>"', 'x.vm "<ref:../web>"', "dbCard extends", /`shop\/web` has the interface `shop\/card`/],
@@ -79,6 +73,19 @@ test("what only Diverter does is refused in a mode at the attribute that asks fo
       `cell/network-mode ${line("card extends")}: No VM speaks for others`,
     ],
   );
+});
+
+test("an external subnet has as many members as it has elastic addresses, by its size", () => {
+  const external = (size: number, members: number): string =>
+    `  net extends Subnet { x.size ${size}; x.addressRange "external"; }\n${Array.from(
+      { length: members },
+      (_, at) =>
+        `  vm${at} extends VM { x.memory 128; }\n  card${at} extends VirtualInterface { x.vm "<ref:../vm${at}>"; x.subnet "<ref:../net>"; }\n`,
+    ).join("")}`;
+  assert.deepEqual(refused(external(8, 8)), []);
+  const [first = "", ...more] = refused(external(8, 10));
+  assert.match(first, /^cell\/network-mode 20: `shop\/net` has more than 8 members, each with an elastic address/);
+  assert.deepEqual(more, []);
 });
 
 test("a group has so many rules and no more, counted by what they open", () => {

@@ -24,6 +24,7 @@ export function checkMode(cell: Cell, mode: Mode, fault: ReportFault): void {
       });
   checkWhole(cell, saidOf(cell.path));
   const interfaceOf = new Map<ElementPath, ElementPath>();
+  const members = new Map<ElementPath, number>();
   const counted: Counted = { ofGroup: new Map(), inAll: 0 };
   for (const element of cell.elements.values()) {
     const said = saidOf(element.path);
@@ -37,9 +38,29 @@ export function checkMode(cell: Cell, mode: Mode, fault: ReportFault): void {
           `\`${element.vm}\` has the interface \`${first}\` already`,
           "A VM has one interface in a mode of Eucalyptus: leave this one out.",
         );
+      checkRoom(cell, element, members, said);
     }
     if (element.type === "NetworkRule") countRule(element, counted, said);
   }
+}
+
+/** An elastic address is had by each member, and `x.size` says how many the cell has. */
+function checkRoom(
+  cell: Cell,
+  { subnet }: Extract<Element, { readonly type: "VirtualInterface" }>,
+  members: Map<ElementPath, number>,
+  said: Said,
+): void {
+  const of = cell.elements.get(subnet);
+  if (of?.type !== "Subnet" || of.addressRange !== "external") return;
+  const count = (members.get(subnet) ?? 0) + 1;
+  members.set(subnet, count);
+  if (count === of.size + 1)
+    said(
+      "x.subnet",
+      `\`${subnet}\` has more than ${of.size} members, each with an elastic address`,
+      `Give \`${subnet}\` a larger \`x.size\`.`,
+    );
 }
 
 function checkWhole({ policy, forward, deploy }: Cell, said: Said): void {
@@ -71,11 +92,11 @@ function checkElement(element: Element, said: Said): void {
         );
       return;
     case "Subnet":
-      if (element.addressRange !== "internal")
+      if (element.addressRange === "management")
         said(
           "x.addressRange",
-          `A security group has no ${element.addressRange} addresses`,
-          "Leave `x.addressRange` out: its members have private addresses of the network configuration.",
+          "A security group has no management addresses",
+          'Leave `x.addressRange` out, or write "external": then each member has an elastic address beside its own.',
         );
       if (element.cidr !== undefined)
         said(

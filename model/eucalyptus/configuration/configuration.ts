@@ -39,6 +39,8 @@ export interface NetworkConfiguration {
   readonly subnets: readonly SubnetConfiguration[];
   readonly managedSubnet?: ManagedConfiguration;
   readonly clusters: readonly ClusterConfiguration[];
+  /** Minutes of silence of its host after which an instance leaves the view. Absent: none does. */
+  readonly instanceTimeout?: number;
 }
 
 export const managedDefaults = { minVlan: firstTag, maxVlan: 4095, segmentSize: 32 } as const;
@@ -70,7 +72,7 @@ const subnetJson = ({ name, subnet, netmask, gateway }: SubnetConfiguration): Js
 /** As an operator would write it; what is absent stays so. */
 export function configurationJson(configuration: NetworkConfiguration): JsonObject {
   const { mode, macPrefix, publicIps, publicGateway, privateIps, subnets, managedSubnet, clusters } = configuration;
-  const { instanceDnsDomain, instanceDnsServers } = configuration;
+  const { instanceDnsDomain, instanceDnsServers, instanceTimeout } = configuration;
   return withValues([
     ["Mode", mode],
     ["InstanceDnsDomain", instanceDnsDomain],
@@ -105,5 +107,6 @@ export function configurationJson(configuration: NetworkConfiguration): JsonObje
             ]),
           ),
     ],
+    ["InstanceTimeout", instanceTimeout],
   ]);
 }

@@ -70,6 +70,14 @@ const whole: Read<number> = (json, path, faults) => {
   return undefined;
 };
 
+const mostMinutes = 525_600;
+const minutes: Read<number> = (json, path, faults) => {
+  const value = whole(json, path, faults);
+  if (value === undefined || (value >= 1 && value <= mostMinutes)) return value;
+  faults.add(path, `${shown(json)} is no number of minutes from 1 to ${mostMinutes}`);
+  return undefined;
+};
+
 const range: Read<AddressRange> = (json, path, faults) => {
   const read = typeof json === "string" ? readRange(json) : null;
   if (read === null || !read.ok)
@@ -162,6 +170,7 @@ const topFields = fieldsOf<Required<NetworkConfiguration>>(
     subnets: ["Subnets", list(subnet)],
     managedSubnet: ["ManagedSubnet", managedSubnet],
     clusters: ["Clusters", list(cluster)],
+    instanceTimeout: ["InstanceTimeout", minutes],
   },
   ["Mido"],
 );

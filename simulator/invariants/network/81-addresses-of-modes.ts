@@ -1,13 +1,29 @@
 import type { NetworkViewState } from "../../../core/eucalyptus/state.ts";
+import { isObject } from "../../../core/outbox.ts";
 import { formatIpv4 } from "../../../model/addresses/addresses.ts";
-import { type HostName, peerName } from "../../../model/cell/identifiers.ts";
+import { type HostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import type { Installation } from "../../world/installation.ts";
 import type { Invariant } from "../invariant.ts";
+
+const manager = peerName("network-view-manager");
 
 /**
  * Of a cell on a mode of Eucalyptus: an address is one instance's at whatever hosts it is in place, so that none has it before its last
- * host has given it up or has lost its power. At rest each machine has its own in place where it runs, and none belongs to an
- * instance that is gone, or to nobody: it would be lost for good.
+ * host has given it up or has lost its power. At rest each machine has its own in place where it runs, and the elastic one that its cell says
+ * it has there and nowhere else; none belongs to an instance that is gone, or to nobody, and none is leased for one: it would be lost for good.
  */
+/** As the Network View Manager says it to its cell; undefined: it has none. */
+function elasticOf({ controllers }: Installation, vm: Uid): string | undefined {
+  for (const { state } of controllers.values()) {
+    if (state?.vms.has(vm) !== true) continue;
+    const said = state.actual.get(manager)?.get(`instance/${vm}`) ?? null;
+    const elastic = isObject(said) ? (said.elastic ?? null) : null;
+    const address = isObject(elastic) ? elastic.address : null;
+    return typeof address === "string" ? address : undefined;
+  }
+  return undefined;
+}
+
 export const addressesOfModes: Invariant = {
   number: 81,
   title: "in a mode no address has two owners, and none is lost",
@@ -37,16 +53,24 @@ export const addressesOfModes: Invariant = {
           );
           verdict.check(!owners.has(address), () => `${address} is ${vm}'s and ${owners.get(address)}'s`);
           owners.set(address, vm);
+          const elastic = elasticOf(installation, vm);
+          if (elastic === undefined) continue;
+          const places = [...truth.dataplanes].flatMap(([at, { mode }]) => (mode.addresses.has(elastic) ? [at] : []));
+          verdict.check(
+            isInPlace(host, elastic, instance) && places.length === 1,
+            () => `${vm} has ${elastic} at ${host}, and it is in place at ${places.join(", ") || "no host"}`,
+          );
+          verdict.check(!owners.has(elastic), () => `${elastic} is ${vm}'s and ${owners.get(elastic)}'s`);
+          owners.set(elastic, vm);
         }
-      const manager = installation.processes.get(peerName("network-view-manager"))?.state as
-        | NetworkViewState
-        | undefined;
+      const known = installation.processes.get(manager)?.state as NetworkViewState | undefined;
       const wanted = new Set(
         [...installation.controllers.values()].flatMap(({ state }) => [...(state?.vms.keys() ?? [])]),
       );
-      for (const { address, instance } of manager?.book.addresses.values() ?? []) {
-        const element = [...(manager?.wanted.keys() ?? [])].find(
-          (uid) => (manager?.outbox.records.get(`id/${uid}`) as { readonly id?: string } | undefined)?.id === instance,
+      const held = [...(known?.book.addresses.values() ?? []), ...(known?.book.elastic.values() ?? [])];
+      for (const { address, instance = null } of held) {
+        const element = [...(known?.wanted.keys() ?? [])].find(
+          (uid) => (known?.outbox.records.get(`id/${uid}`) as { readonly id?: string } | undefined)?.id === instance,
         );
         const isSomebodys = instance !== null && element !== undefined && wanted.has(element);
         verdict.check(isSomebodys, () => `${formatIpv4(address)} is ${instance ?? "nobody"}'s, which no cell has`);

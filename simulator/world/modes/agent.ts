@@ -130,8 +130,8 @@ export class ModeAgent {
     const node = view.clusters.flatMap(({ nodes }) => nodes).find(({ name }) => name === address);
     const here = new Set(node?.instances ?? []);
     const own = new Map<string, string>();
-    for (const { id, privateIp } of view.instances)
-      if (here.has(id) && privateIp !== undefined) own.set(formatIpv4(privateIp), id);
+    for (const { id, privateIp, publicIp } of view.instances)
+      for (const each of [privateIp, publicIp]) if (here.has(id) && each !== undefined) own.set(formatIpv4(each), id);
     const { mode } = truth.dataplane(host);
     const steps = [
       () => {

@@ -70,7 +70,7 @@ export const sayPowerIsOff = (installation: Installation, host: HostName, random
 export const networkConfiguration: Json = {
   Mode: "EDGE",
   InstanceDnsServers: ["10.0.0.12"],
-  PublicIps: ["192.0.2.1-192.0.2.9"],
+  PublicIps: ["192.0.2.1-192.0.2.99"],
   Subnets: [{ Name: "site", Subnet: "172.20.0.0", Netmask: "255.255.0.0", Gateway: "172.20.0.1" }],
   Clusters: [{ Name: cluster, Subnet: { Name: "site" }, PrivateIps: ["172.20.0.10-172.20.0.99"] }],
 };
