@@ -112,6 +112,7 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
     unread: new Map(),
     groupSince: new Map(),
     said: new Map(),
+    heard: new Map(),
     inStep: new Set(),
     controllers: new Set(controllers),
     complete: new Set(),
@@ -301,14 +302,18 @@ function beyondNow(state: NetworkViewState): Beyond {
   }
 }
 
-/** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
+/** What hosts have in place: a word once, since what comes later is told under a later version. One that is in step and says nothing offers no mode, and has nothing. */
 function hear(state: NetworkViewState): void {
   const unheard = state.book.recovery?.unheard ?? new Set<string>();
-  for (const [host, { version, instances, peer, cluster }] of state.said)
+  for (const [host, word] of state.said) {
+    if (state.book.recovery === null && state.heard.get(host) === word) continue;
+    state.heard.set(host, word);
+    const { version, instances, peer, cluster } = word;
     if (instances !== null) {
       const carries = peer === "network" && instances.length > 0 ? { carries: cluster } : {};
       ask(state, { kind: "heard", host, version, instances: instances.map(allocationOf), ...carries });
     }
+  }
   for (const host of [...unheard] as HostName[])
     if (state.inStep.has(host) && !state.said.has(host)) ask(state, { kind: "heard", host, version: 0, instances: [] });
 }
@@ -404,7 +409,10 @@ function settle(state: NetworkViewState): boolean {
     ({ instance }) => instance !== null && !book.instances.has(instance),
   );
   if (isNobodys && [...controllers].some((controller) => !complete.has(controller))) return false;
-  return ask(state, { kind: "settled" }).refused === null;
+  if (ask(state, { kind: "settled" }).refused !== null) return false;
+  // What they said before is about what is known now.
+  state.heard.clear();
+  return true;
 }
 
 /** In the MANAGED modes the first network host of each cluster, until it is gone. */

@@ -46,6 +46,8 @@ export interface NetworkViewState {
   readonly groupSince: Map<Uid, { readonly rules: SliceDigest; readonly version: number }>;
   /** By host, what it said last. */
   readonly said: Map<HostName, ActualNetwork>;
+  /** By host, the word that the book has taken. */
+  readonly heard: Map<HostName, ActualNetwork>;
   /** Of which all that is so is known. */
   readonly inStep: Set<HostName>;
   controllers: ReadonlySet<PeerName>;
