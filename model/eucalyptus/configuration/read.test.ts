@@ -42,6 +42,7 @@ test("the paper's documents are read", () => {
   assert.deepEqual(faultsOf(managed), []);
   assert.deepEqual(faultsOf(changed(managed, "MANAGED-NOVLAN", "Mode")), []);
   assert.deepEqual(faultsOf({ Mode: "SYSTEM" }), []);
+  assert.deepEqual(faultsOf({ ...edge, InstanceTimeout: "720" }), []);
 });
 
 /** What is done to a document, and each fault that must be told: where, and words of it. */
@@ -66,6 +67,9 @@ const wrong: readonly (readonly [JsonObject, string, RegExp])[] = [
     /"EDGY" is not a network mode: EDGE, MANAGED, MANAGED-NOVLAN, STATIC, SYSTEM/,
   ],
   [changed(edge, 7, "Mode"), "/Mode", /7 is not a network mode/],
+  [changed(edge, 0, "InstanceTimeout"), "/InstanceTimeout", /0 is no number of minutes from 1 to 525600/],
+  [changed(edge, "525601", "InstanceTimeout"), "/InstanceTimeout", /no number of minutes/],
+  [changed(edge, "soon", "InstanceTimeout"), "/InstanceTimeout", /not a whole number/],
   [changed(edge, "d0:0d:", "MacPrefix"), "/MacPrefix", /MAC prefix/],
   [changed(edge, "g0:0d", "Clusters", "0", "MacPrefix"), "/Clusters/0/MacPrefix", /MAC prefix/],
   [changed(edge, ".eucalyptus.internal", "InstanceDnsDomain"), "/InstanceDnsDomain", /domain name/],
