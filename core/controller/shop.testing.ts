@@ -3,6 +3,7 @@ import { digestOfText } from "../distribution/views/slices.ts";
 import {
   type ActualInstance,
   type ActualSecurityGroup,
+  type DesiredInstance,
   type DesiredSecurityGroup,
   textOfRules,
 } from "../documents/network/eucalyptus.ts";

@@ -267,7 +267,7 @@ declare module "cells/model" {
   export interface SubnetAttributes {
     /** Addresses, those of network, gateway and broadcast included. A management subnet has those of the underlay. In addresses, 4 to 1048576. A change replaces the element by a new one. */
     readonly size?: number;
-    /** Private to the installation, or routable outside; "management" is the network of the hosts themselves, which only the operator's root cell and its child with `x.gateway` may have. Default: "internal". A change replaces the element by a new one. */
+    /** Private to the installation, or routable outside; in a mode of Eucalyptus each member of an external subnet has an elastic address beside its own; "management" is the network of the hosts themselves, which only the operator's root cell and its child with `x.gateway` may have. Default: "internal". A change replaces the element by a new one. */
     readonly addressRange?: "internal" | "external" | "management";
     /** A fixed range instead of any free one. A change replaces the element by a new one. */
     readonly cidr?: string;
