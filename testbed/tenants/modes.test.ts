@@ -45,6 +45,11 @@ const enters = `
     x.address1 "internet"; x.address2 "<ref:/shop/web/group>";
     x.protocol "tcp"; x.port2 ${ports.open}; x.direction "1to2";
   }`;
+const back = `
+  back extends NetworkRule {
+    x.address1 "<ref:/shop/db/group>"; x.address2 "<ref:/shop/web/group>";
+    x.protocol "tcp"; x.port2 ${ports.closed}; x.direction "1to2";
+  }`;
 const fileOf = (t: Testbed, name: string, text: string): string => {
   const file = join(dirname(t.configFile), name);
   mkdirSync(dirname(file), { recursive: true });
@@ -130,7 +135,15 @@ const isReachedOutside = async (t: Testbed): Promise<void> => {
   assert.equal(await outside(ports.closed), "", "a port that no rule opens");
   const itself = await sh(t, "web", `echo cells | socat -t3 - TCP4:${elastic}:${ports.open},connect-timeout=8`);
   assert.match(itself.stdout, /cells/, "the machine itself under its elastic address");
-  const listed = await cells(t, "list", "shop", "--columns", "path,address,public");
+  await apply(t, `${rule}${enters}${back}`);
+  const other = `echo cells | socat -t3 - TCP4:${elastic}:${ports.closed},connect-timeout=3`;
+  await until(
+    "an answer to a machine at another host",
+    () => sh(t, "db", other),
+    ({ stdout }) => stdout.includes("cells"),
+  );
+  assert.equal(await outside(ports.closed), "", "what a rule opens to a group is open to that");
+  const listed = await cells(t, "list", "VirtualInterface", "--columns", "path,address,public");
   assert.ok(listed.includes(elastic), listed);
   await apply(t, rule);
   await until(
