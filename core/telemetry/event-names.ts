@@ -165,6 +165,7 @@ export const eventNames = {
   // Placement.
   "host/watchdog-counts":
     "VMs write here that others start elsewhere when nobody hears this host, so its watchdog counts: device",
+  "host/metadata-not-answered": "this machine cannot listen where its instances ask for metadata: why",
   "host/network-allocation-not-written":
     "what became of addresses cannot be told to whoever gave the network view: why",
   "host/network-configuration-refused":
