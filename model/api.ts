@@ -97,8 +97,7 @@ export interface ElementState {
   };
   // VirtualInterface
   readonly address?: string | null;
-  /** Of a mode of Eucalyptus, the elastic address under which it is known outside. Absent: it has none. */
-  readonly publicAddress?: string;
+  readonly publicAddress?: string; // In a mode of Eucalyptus, the elastic one. Absent: it has none.
   readonly mac?: string | null;
   readonly name?: string | null;
   // Volume, VolumeCopy

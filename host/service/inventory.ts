@@ -2,7 +2,7 @@ import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { gauge, type Metric, mebibyte, perPhase, sample } from "../../core/telemetry/metrics.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { HostStatus } from "../host-requests.ts";
+import type { HostRequest, HostStatus } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
 import { routerTrouble } from "../network/routers.ts";
 import { usedMiB } from "./planner.ts";
@@ -76,7 +76,7 @@ export interface InstanceHere {
   readonly data: Json;
 }
 /** Of what is started or runs: what is only desired has nobody who could ask. */
-export function instanceAt(state: HostState, address: string): InstanceHere | null {
+function instanceAt(state: HostState, address: string): InstanceHere | null {
   for (const { stage, vm } of state.records.values())
     for (const { address: own, mac, hostName, instance } of vm.interfaces)
       if (instance !== undefined && own === address && stage !== "ended")
@@ -149,3 +149,19 @@ export const hostStatus = (state: HostState, host: ActualHost): HostStatus => ({
   vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
   ...remarkOn(state),
 });
+
+/** What is asked of a host and changes nothing there. */
+export function whatIsHere(
+  state: HostState,
+  host: ActualHost,
+  request: Extract<HostRequest, { readonly kind: "inventory" | "instance" | "status" }>,
+): Inventory | InstanceHere | HostStatus | null {
+  switch (request.kind) {
+    case "inventory":
+      return inventoryOf(state);
+    case "instance":
+      return instanceAt(state, request.address);
+    case "status":
+      return hostStatus(state, host);
+  }
+}

@@ -63,7 +63,7 @@ import {
   takePath,
   wantedOf,
 } from "./host-state.ts";
-import { hostStatus, instanceAt, inventoryOf, measureHost } from "./inventory.ts";
+import { measureHost, whatIsHere } from "./inventory.ts";
 import { type Action, planHost, startingRecord } from "./planner.ts";
 import { publish } from "./publish.ts";
 
@@ -272,10 +272,8 @@ const handleRequest = (
       return guestAnswered(state, request.guest, effects);
     case "inventory":
     case "instance":
-      reply(request.kind === "instance" ? instanceAt(state, request.address) : inventoryOf(state));
-      return false;
     case "status":
-      reply(hostStatus(state, options.host));
+      reply(whatIsHere(state, options.host, request));
       return false;
     case "presence-enter":
     case "presence-said":

@@ -106,12 +106,15 @@ export interface ChildText {
 }
 
 export const parseCell = (words: readonly string[]): CellText => {
-  const isOutward = (word: string, at: number): boolean => /^out(?:side)?:/.test(word) && depthAt(words, at) === 0;
+  const isOutward = (word: string, at: number): boolean =>
+    /^(?:out|outside|elastic):/.test(word) && depthAt(words, at) === 0;
   const top = words.filter(isOutward).map((word) => word.split(":"));
   const outside = top.flatMap(([kind, names = ""]) => (kind === "outside" ? names.split(",") : []));
   const outs = top.flatMap(([kind, name = "", size]) => (kind === "out" ? [{ name, size: Number(size) }] : []));
+  const elastic = top.flatMap(([kind, name = ""]) => (kind === "elastic" ? [name] : []));
   return {
     ...parseMost(words.filter((word, at) => !isOutward(word, at))),
+    ...(elastic.length === 0 ? {} : { elastic }),
     ...(outside.length === 0 ? {} : { outside }),
     ...(outs.length === 0 ? {} : { outs }),
   };
@@ -130,7 +133,6 @@ const parseMost = (words: readonly string[]): CellText => {
   const children: ChildText[] = [];
   const accounts: AccountText[] = [];
   const groups: GroupText[] = [];
-  const elastic: string[] = [];
   const pools: string[] = [];
   const wholes: WholeText[] = [];
   for (let at = 0; at < words.length; at += 1) {
@@ -167,7 +169,6 @@ const parseMost = (words: readonly string[]): CellText => {
     else if (kind === "keep") keeps.push({ own: name, other: third });
     else if (kind === "limit") limits[name] = Number(third);
     else if (kind === "group") groups.push({ name, kind: third === "apart" ? third : "together" });
-    else if (kind === "elastic") elastic.push(name);
     else if (kind === "pool") pools.push(name);
     else if (kind === "whole") wholes.push({ name, pool: third, off: flags.includes("off") });
     else if (kind === "spare") spare = Number(name);
@@ -197,7 +198,6 @@ const parseMost = (words: readonly string[]): CellText => {
     ...(children.length === 0 ? {} : { children }),
     ...(accounts.length === 0 ? {} : { accounts }),
     ...(groups.length === 0 ? {} : { groups }),
-    ...(elastic.length === 0 ? {} : { elastic }),
     ...(pools.length === 0 ? {} : { pools }),
     ...(wholes.length === 0 ? {} : { wholes }),
   };
