@@ -170,28 +170,6 @@ export interface NewCredential {
   readonly credential: string;
 }
 
-/**
- * A machine that shall join the installation as `host.<name>`, or be set up anew. Whoever asks makes the one-time tokens and
- * keeps them; here are their hashes: SHA-256, hexadecimal.
- */
-export interface HostJoin {
-  /** On the underlay, IPv4. */
-  readonly address: string;
-  readonly host: string;
-  /** It has a storage agent as well, `agent.<name>`. */
-  readonly agent?: string;
-}
-/** What the machine needs besides its tokens (`runtime/identity/join-token.ts`). */
-export interface HostJoining {
-  readonly authority: string;
-  readonly fingerprint: string;
-  readonly peers: Readonly<Record<string, string>>;
-  /** When its tokens end, ISO 8601. */
-  readonly ends: string;
-  /** Peers that are there under its names: they are replaced when the tokens are used. */
-  readonly replaces: readonly string[];
-}
-
 /** What the Presence group knows of a host. */
 export interface HostEnd {
   readonly host: string;
@@ -325,6 +303,8 @@ export interface InstallationStatus {
     readonly hosts: number;
     readonly lack: { readonly vms: number; readonly memoryMiB: number } | null;
   };
+  /** Fewer hosts are left to the cloud's own VMs than are to be (`x.placement.systemHosts`). Absent: as many are, or a Placer of a version before. */
+  readonly systemHosts?: { readonly kept: number; readonly left: number };
   /**
    * Services whose store was lost or is older, and services that keep documents which their clients did not repeat. Absent:
    * none, as far as those know that answered.

@@ -13,8 +13,6 @@ import type {
   ExecRequest,
   ForcedStop,
   HostEnd,
-  HostJoin,
-  HostJoining,
   HostPowerOff,
   ImageAdded,
   ImageRemoved,
@@ -44,6 +42,7 @@ import type {
   WebhookRemoved,
   WebhookWord,
 } from "../../model/contract/operator/ha.ts";
+import type { HostJoin, HostJoining } from "../../model/contract/operator/host-join.ts";
 import type { NetworkConfigured } from "../../model/contract/operator/network.ts";
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/operator/zone.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";

@@ -309,10 +309,17 @@ export const machineCommands: Register = (program, context, withHelp) => {
       .requiredOption("--address <address>", "the machine's address on the underlay")
       .option("--agent", "it stores volumes, too")
       .option("--out <file>", "write the token there instead of printing it")
-      .action(async (name, { address, agent, out }) =>
-        (await commands()).hostToken(context(), { name, address, agent: agent === true, out }),
+      .option("--cluster <place>", "where it stands, as z1/p1/c1")
+      .option("--tags <tags>", "what VMs may ask for, with commas in between")
+      .option("--flavor <flavor>", "it serves nobody but pools that ask for this flavour")
+      .option("--owner <path>", "the domain or account that it is dedicated to from the beginning")
+      .action(async (name, { agent, ...options }) =>
+        (await commands()).hostToken(context(), { ...options, name, agent: agent === true }),
       ),
-    ["cells host token h2 --address 10.0.1.2 --agent --out h2.token"],
+    [
+      "cells host token h2 --address 10.0.1.2 --agent --out h2.token",
+      "cells host token h3 --address 10.0.1.3 --cluster z1/p1/c1 --tags ssd --owner acme/dev --out h3.token",
+    ],
   );
   withHelp(
     host

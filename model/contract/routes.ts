@@ -15,6 +15,7 @@ import {
   webhookRemoved,
   webhookWord,
 } from "./operator/ha.ts";
+import { hostJoin, hostJoining } from "./operator/host-join.ts";
 import { networkRoutes } from "./operator/network-routes.ts";
 import { observationRoutes } from "./operator/numbers/routes.ts";
 import { placementRoutes } from "./operator/placement-routes.ts";
@@ -51,8 +52,7 @@ import { modelSource, modelVersions } from "./versions.ts";
  *
  * Who serves a route: `gateway/requests/serve.ts`, and what it passes to a controller `runtime/controller/routes.ts`.
  *
- * What the fields of bodies and answers mean is said by the interfaces in `model/api.ts`, to which `values.ts` holds the
- * schemas.
+ * What the fields of bodies and answers mean is said by the interfaces in `model/api.ts`, to which `values.ts` has schemas.
  */
 
 const element = "Path of an element in its document, the cell's component first, as `shop/web/vm`.";
@@ -330,9 +330,9 @@ export const routes = {
     answer: gives(values.imageRemoved),
   }),
   admitHost: route("PUT /cells/{cell}/hosts/{name}", "operator", "root-controller", {
-    doc: "Lets a machine join as `host.<name>`, or be set up anew.",
-    body: sends(values.hostJoin),
-    answer: gives(values.hostJoining),
+    doc: "Lets a machine join as `host.<name>`, or be set up anew. What it joins as (`as`) stands in the root cell's model before its tokens are worth anything.",
+    body: sends(hostJoin),
+    answer: gives(hostJoining),
   }),
   removeHost: route("DELETE /cells/{cell}/hosts/{name}", "operator", "root-controller", {
     doc: "The machine's certificates are renewed no more, and nobody looks for it.",

@@ -26,7 +26,6 @@ import {
   number,
   oneOf,
   optional,
-  pattern,
   record,
   type Schema,
   text,
@@ -337,19 +336,6 @@ export const sessionGrant = record<SessionGrant>(
 
 // --- machines -----------------------------------------------------------------------------------------------------
 
-const tokenHash = pattern(/^[0-9a-f]{64}$/, "the SHA-256 of a token, hexadecimal");
-export const hostJoin = record<api.HostJoin>(
-  {
-    address: pattern(/^\d{1,3}(?:\.\d{1,3}){3}$/, "an IPv4 address"),
-    host: tokenHash,
-    agent: optional(tokenHash),
-  },
-  "HostJoin",
-);
-export const hostJoining = record<api.HostJoining>(
-  { authority: text(), fingerprint: text(), peers: dictionary(text()), ends: time, replaces: list(text()) },
-  "HostJoining",
-);
 export const hostEnd = record<api.HostEnd>(
   {
     host: text(),
@@ -460,6 +446,7 @@ export const spareRoom = record<NonNullable<Status["spare"]>>({
   hosts: integer(),
   lack: nullable(record<{ readonly vms: number; readonly memoryMiB: number }>({ vms: integer(), memoryMiB: number })),
 });
+export const systemHosts = record<NonNullable<Status["systemHosts"]>>({ kept: integer(), left: integer() });
 export const installationStatus = record<Status>(
   {
     services: list(service),
@@ -467,6 +454,7 @@ export const installationStatus = record<Status>(
     servers: list(serverStatus),
     loss: optional(record<NonNullable<Status["loss"]>>({ host: text(), vms: integer(), stranded: list(text()) })),
     spare: optional(spareRoom),
+    systemHosts: optional(systemHosts),
     leftovers: optional(record<NonNullable<Status["leftovers"]>>({ forked: list(text()), keepers: list(text()) })),
   },
   "InstallationStatus",

@@ -238,6 +238,7 @@ const hosts = ({ context, caller, incoming, response, parameters }: Exchange, ..
   hostHandler(context, incoming, response, {
     rest: [parameters.name ?? "", ...part],
     byOperator: caller?.operator === true,
+    by: askerOf(caller, incoming),
   });
 
 async function takeStore({ context, caller, incoming, response }: Exchange<"returnStore">): Promise<void> {

@@ -90,7 +90,18 @@ test("the first machine is made with one command, up to the process that makes t
 });
 
 test("two machines join with tokens, and all know of all", async () => {
-  const [second, third] = [await token("h2", "10.0.1.2", "--agent"), await token("h3", "10.0.1.3")];
+  const [second, third] = [
+    await token("h2", "10.0.1.2", "--agent"),
+    await token("h3", "10.0.1.3", "--tags", "ssd,quiet"),
+  ];
+  const told = await own("h1").cells(["get", "root/hosts/h3"]);
+  assert.match(told.stdout, /x\.tags[\s\S]*ssd[\s\S]*quiet/, "what it joins as stands there before it joins");
+  const otherwise = await own("h1").cells(["host", "token", "h3", "--address", "10.0.1.3", "--tags", "hdd"]);
+  assert.equal(otherwise.code, 1, otherwise.stdout);
+  assert.match(
+    otherwise.stderr,
+    /h3 was to join with `x\.tags` \["hdd"\], and `root\/hosts\/h3` has \["ssd","quiet"\]/,
+  );
   const joined = await join("h2", second, true);
   assert.match(
     joined.lines.join("\n"),

@@ -50,7 +50,7 @@ async function guestsIn(client: Client, { tree, accounts }: Written, of: string,
 }
 
 /** Whose path it is; a domain and an account never have the same one. */
-async function ownerAt(client: Client, written: string): Promise<Owner> {
+export async function ownerAt(client: Client, written: string): Promise<Owner> {
   const path = pathOf(written);
   for (const [kind, list] of [
     ["domain", "listDomains"],

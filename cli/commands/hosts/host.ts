@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import type { HostJoin } from "../../../model/api.ts";
+import { type Owner, ownerText } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { whyNot } from "../../../model/contract/actions/actions.ts";
+import type { HostJoin, JoinsAs } from "../../../model/contract/operator/host-join.ts";
 import type { Context } from "../../context/context.ts";
 import { printJson } from "../../context/context.ts";
 import { writeSecret } from "../../secrets/secret-file.ts";
@@ -20,18 +21,62 @@ export const failing = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** Makes the tokens here, has their hashes enrolled, and prints all that the machine needs as one line. */
-export const hostToken = async (
+export interface TokenArguments {
+  readonly name: string;
+  readonly address: string;
+  readonly agent: boolean;
+  readonly out: string | undefined;
+  readonly cluster: string | undefined;
+  /** With commas in between. */
+  readonly tags: string | undefined;
+  readonly flavor: string | undefined;
+  /** Path of a domain or an account. */
+  readonly owner: string | undefined;
+}
+
+/** Absent: nothing is asked. */
+async function joinsAs(
   context: Context,
-  { name, address, agent, out }: { name: string; address: string; agent: boolean; out: string | undefined },
-): Promise<void> => {
+  { cluster, tags: written, flavor, owner: path }: TokenArguments,
+): Promise<{ readonly as?: JoinsAs; readonly owner?: Owner }> {
+  const tags = written?.split(",").map((tag) => tag.trim());
+  if (tags?.includes("") === true)
+    throw usage(`--tags ${JSON.stringify(written)} has an empty tag: write them as \`ssd,gpu\``);
+  const { ownerAt } = await import("./dedicate.ts");
+  const owner = path === undefined ? undefined : await ownerAt(context.client(), path);
+  const slash = owner?.path.lastIndexOf("/") ?? 0;
+  const as: JoinsAs = {
+    ...(cluster === undefined ? {} : { cluster }),
+    ...(tags === undefined ? {} : { tags }),
+    ...(flavor === undefined ? {} : { flavor }),
+    ...(owner?.kind === "domain" ? { domain: owner.path } : {}),
+    ...(owner?.kind === "account" ? { domain: owner.path.slice(0, slash), account: owner.path.slice(slash + 1) } : {}),
+  };
+  return { ...(Object.keys(as).length === 0 ? {} : { as }), ...(owner === undefined ? {} : { owner }) };
+}
+
+/** Makes the tokens here, has their hashes enrolled, and prints all that the machine needs as one line. */
+export const hostToken = async (context: Context, asked: TokenArguments): Promise<void> => {
+  const { name, address, agent, out } = asked;
   const { newToken } = await import("../../../runtime/identity/own/keys.ts");
   const { isMachineName, writeJoinToken } = await import("../../../runtime/identity/join-token.ts");
   if (!isMachineName(name))
     throw usage(`\`${name}\` cannot name a machine: use lower-case letters, digits and \`-\`, at most 53`);
   const [host, storage] = [newToken(), agent ? newToken() : null];
-  const body: HostJoin = { address, host: host.hash, ...(storage === null ? {} : { agent: storage.hash }) };
-  const { ends, replaces, authority, fingerprint, peers } = await context.client().admitHost(name, body);
+  const { as, owner } = await joinsAs(context, asked);
+  const body: HostJoin = {
+    address,
+    host: host.hash,
+    ...(storage === null ? {} : { agent: storage.hash }),
+    ...(as === undefined ? {} : { as }),
+  };
+  const { ends, replaces, authority, fingerprint, peers, as: written } = await context.client().admitHost(name, body);
+  // It would join as a host of everybody's.
+  if (as !== undefined && written === undefined)
+    throw new CommandFailure(
+      exitCodes.refused,
+      `the root controller is of a version that does not read --cluster, --tags, --flavor and --owner, and has written nothing of ${name}: no token is given out. Upgrade it, or leave them out`,
+    );
   const token = writeJoinToken({
     name,
     address,
@@ -45,10 +90,21 @@ export const hostToken = async (
   const { terminal, json } = context;
   if (out !== undefined) writeSecret(out, `${token}\n`);
   if (json) {
-    printJson(context, { name, address, ends, replaces, ...(out === undefined ? { token } : { file: out }) });
+    const more = {
+      ...(written === undefined ? {} : { as: written }),
+      ...(out === undefined ? { token } : { file: out }),
+    };
+    printJson(context, { name, address, ends, replaces, ...more });
     return;
   }
   for (const peer of replaces) terminal.warn(`${peer} is there already: whoever joins with this token takes its place`);
+  if (written !== undefined) {
+    const [whose, released] =
+      owner === undefined ? ["", ""] : [`, dedicated to ${ownerText(owner)}`, `\`cells release ${name}\` and `];
+    terminal.warn(
+      `root/hosts/${name} stands in the root cell's model${whose}: ${released}\`cells delete root/hosts/${name}\` take it back.`,
+    );
+  }
   const storing = agent ? " --storage /var/lib/cells/storage" : "";
   if (out === undefined) terminal.print(token);
   else terminal.print(`${out} holds the token; carry it over to ${name}.`);

@@ -58,16 +58,16 @@ function rulesRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[
   return refusals;
 }
 
-/** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
-export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
+/** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. @param joining see `hostRefusals` */
+export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan, joining?: string): readonly Diagnostic[] {
   // A child's name goes on with its parent's.
   const [own = ""] = state.options.cell.split(".");
   const refusals = [
     ...managementRefusals(state, cell),
     ...accountRefusals(state, cell),
-    ...hostRefusals(state, cell),
+    ...hostRefusals(state, cell, joining),
     ...dedicationRefusals(state, cell),
-    ...poolRefusals(state, cell),
+    ...poolRefusals(state, cell, joining),
     ...ownVmRefusals(state, cell, plan),
     ...rulesRefusals(state, cell),
     ...sizeRefusals(state, cell, plan),

@@ -25,6 +25,7 @@ import { whyPart } from "../explain/why-part.ts";
 import { forkReason } from "../histories/fork.ts";
 import { machinesOf } from "../histories/machines.ts";
 import { type Asked, type Asker, auditDone, auditRefused } from "../model/audited.ts";
+import { type JoiningHost, withJoining } from "../model/hosts/joining.ts";
 import { executePlan, planFor, refusalsOf, wrongInPlan } from "../model/model-change.ts";
 import { childrenNamed } from "../model/owners.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
@@ -58,6 +59,8 @@ export type ControllerRequest =
   | {
       readonly method: "GET" | "PUT" | "PATCH" | "DELETE";
       readonly path: string;
+      /** Of PUT at the root cell, in place of a specification: a machine that is let in. */
+      readonly joining?: JoiningHost;
       /** Of PATCH, as it came: what is wrong with it, is told with its place. */
       readonly patch?: Json;
       readonly bundle?: Bundle;
@@ -316,7 +319,7 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   yield* lookedAt(state, cell);
   const upgraded = within === undefined ? upgradedBy(state, plan.steps) : [];
   yield* lookedAt(state, cell);
-  const refusals = cell === null ? [] : refusalsOf(state, cell, plan);
+  const refusals = cell === null ? [] : refusalsOf(state, cell, plan, request.joining?.host);
   yield* lookedAt(state, cell);
   const diagnostics = cell === null ? [] : [...refusals, ...limitFaults(state, cell, plan)];
   yield* lookedAt(state, cell);
@@ -412,7 +415,13 @@ const targetOf = (state: ControllerState, request: ChangeRequest): Target<Cell |
   return request.method === "PATCH" ? patchTarget(state, request.patch ?? null) : deleteTarget(state, request.path);
 };
 
-function* putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Target<Cell> {
+function* putTarget(state: ControllerState, { path, bundle, json, joining }: ChangeRequest): Target<Cell> {
+  if (joining !== undefined) {
+    const joined = withJoining(state, joining);
+    return joined.ok
+      ? checked(yield* checkDocumentInSlices(joined.value, offersOf(state)))
+      : fail(invalid(joined.error));
+  }
   if (bundle !== undefined) {
     if (path === "") return yield* fromBundle(state, bundle);
     return fail(refused(400, "bad-request", "a part of a model is replaced with JSON; a bundle is a whole model"));

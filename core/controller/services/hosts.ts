@@ -48,8 +48,8 @@ export const hostElements = (cell: Cell | null): readonly HostElement[] =>
   [...(cell?.elements.values() ?? [])].flatMap((element) => (element.type === "Host" ? [element] : []));
 export const hostOf = ({ path }: HostElement): HostName => hostName(path.split("/").at(-1) ?? path);
 
-/** Why a model must not have the hosts that it has; empty if it may. */
-export function hostRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+/** Why a model must not have the hosts that it has; empty if it may. @param joining a machine that is being let in, and has not been heard yet */
+export function hostRefusals(state: ControllerState, cell: Cell, joining?: string): readonly Diagnostic[] {
   const offers = offersOf(state);
   const known = new Set<string>(offers?.hosts.map(({ host }) => host));
   const misplaced = hostElements(cell).flatMap((element): readonly Diagnostic[] => {
@@ -70,13 +70,14 @@ export function hostRefusals(state: ControllerState, cell: Cell): readonly Diagn
         },
       ];
     // One that is away, or has left, keeps its element.
-    if (offers?.complete !== true || known.has(hostOf(element)) || state.cell?.elements.has(path) === true) return [];
+    const isNamed = known.has(hostOf(element)) || hostOf(element) === joining;
+    if (offers?.complete !== true || isNamed || state.cell?.elements.has(path) === true) return [];
     const names = [...known].sort().join(", ");
     const message = `There is no host \`${hostOf(element)}\``;
-    const hint = `${names === "" ? "No host has joined yet" : `The hosts are ${names}`}; a machine joins with \`cells host token\`, and its element is written by itself.`;
+    const hint = `${names === "" ? "No host has joined yet" : `The hosts are ${names}`}; a machine joins with \`cells host token\`, and its element is written by itself, or before with what the token says of it.`;
     return [{ code, message, hint, ...at }];
   });
-  return [...misplaced, ...closesAll(state, cell)];
+  return [...misplaced, ...closesAll(state, cell, joining)];
 }
 
 /**
@@ -84,11 +85,13 @@ export function hostRefusals(state: ControllerState, cell: Cell): readonly Diagn
  * after a power cut, there would be nobody to open one again. What was so before is no reason to refuse anything else. What is dedicated
  * stays open to them.
  */
-function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+function closesAll(state: ControllerState, cell: Cell, joining: string | undefined): readonly Diagnostic[] {
   const before = withheldFrom(state.cell);
   const after = withheldFrom(cell);
   const closing = hostElements(cell).filter((element) => {
     const [is, was] = [after.get(hostOf(element)), before.get(hostOf(element))];
+    // It was open to nobody before.
+    if (hostOf(element) === joining) return false;
     return is !== undefined && (was === undefined || (is === "flavored" && was !== is));
   });
   const heard = (offersOf(state)?.hosts ?? []).filter(({ host }) => deathOf(state.deaths, hostName(host)) === null);

@@ -97,7 +97,8 @@ const asked = async (method: string, body: unknown = "", credential = operator, 
     headers: { authorization: `Bearer ${credential}` },
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;
-  const context = { configuration: root, controller: controllerOf(cell) };
+  const request = (): Promise<never> => Promise.reject(new Error("the model is not asked"));
+  const context = { configuration: root, controller: controllerOf(cell), request };
   await hostHandler(context, incoming, recorded.response, { rest: ["h1", "end"], byOperator: credential === operator });
   const json = JSON.parse(recorded.text);
   return { status: recorded.status, body: json, message: json.error?.message ?? "" };

@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
+import { Root, rootWithTenancy } from "../../../core/controller/model/root.testing.ts";
+import type { ControllerRequest } from "../../../core/controller/requests/requests.ts";
+import { toJson } from "../../../core/outbox.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
 import { hashCredential } from "../../http/bearer.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
 import { recordResponse } from "../../http/response.testing.ts";
@@ -36,6 +40,7 @@ before(async () => {
 });
 after(() => installation.remove());
 
+let root = new Root();
 const asked = async (
   name: string,
   body: unknown,
@@ -50,7 +55,8 @@ const asked = async (
     headers: { authorization: `Bearer ${credential}` },
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;
-  const context = { configuration, controller: isRoot ? controller : elsewhere };
+  const request = async (request: Json): Promise<Json> => toJson(root.ask(request as unknown as ControllerRequest));
+  const context = { configuration, controller: isRoot ? controller : elsewhere, request };
   await hostHandler(context, incoming, recorded.response, { rest: [name], byOperator: credential === operator });
   return { status: recorded.status, message: JSON.parse(recorded.text).error.message };
 };
@@ -80,6 +86,10 @@ test("names, addresses and hashes that are none are refused with a sentence", as
     { ...join, agent: "token" },
     { ...join, agent: hash },
     { address: "10.0.1.2" },
+    { ...join, as: {} },
+    { ...join, as: { tags: "ssd" } },
+    { ...join, as: { flavor: "Large" } },
+    { ...join, as: { account: "dev" } },
   ]) {
     const { status, message } = await asked("h2", body);
     assert.equal(status, 400, JSON.stringify(body));
@@ -101,4 +111,15 @@ test("an address is one of the underlay, and nobody else's", async () => {
   }
   assert.equal((await asked("h2", join)).status, 502, "its own storage agent may be there");
   assert.equal((await asked("h3", join)).status, 409);
+});
+
+test("what a machine joins as is looked at before its tokens are enrolled, and written after that", async () => {
+  root = new Root();
+  root.put("", rootWithTenancy());
+  root.hearHosts(["h1"]);
+  const wrong = await asked("h2", { ...join, as: { cluster: "z1/p1/c1" } });
+  assert.equal(wrong.status, 400);
+  assert.match(wrong.message, /which is none/);
+  assert.equal((await asked("h2", { ...join, as: { tags: ["ssd"] } })).status, 502, "the authority is away");
+  assert.deepEqual(root.model("root/hosts"), { h1: { "x.type": "Host" } });
 });

@@ -1,12 +1,15 @@
 import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
+import type { Asker } from "../../../core/controller/model/audited.ts";
+import type { ControllerRequest, ControllerResponse } from "../../../core/controller/requests/requests.ts";
 import { rootCell } from "../../../core/documents/cells.ts";
 import type { DesiredEnrolment } from "../../../core/documents/identity.ts";
 import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
-import type { HostJoin, HostJoining, Refusal } from "../../../model/api.ts";
+import type { Refusal } from "../../../model/api.ts";
 import { cellName, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { type HostJoin, type HostJoining, hostJoin, type JoinsAs } from "../../../model/contract/operator/host-join.ts";
 import { read as readAs } from "../../../model/contract/schema.ts";
-import { hostJoin } from "../../../model/contract/values.ts";
+import type { Json } from "../../../model/json/json.ts";
 import { Fault } from "../../../model/json/reader.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "../../http/http.ts";
 import { peerRequest } from "../../http/https.ts";
@@ -24,11 +27,13 @@ import { Refused } from "./refused.ts";
  */
 interface HostContext {
   readonly configuration: ProcessConfiguration;
+  /** Asks this controller itself. */
+  readonly request: (request: Json) => Promise<Json>;
   readonly controller: NonNullable<ProcessConfiguration["controller"]>;
 }
 type RootPart = NonNullable<HostContext["controller"]["root"]>;
 const tokenHours = 24;
-const longestBody = 4096;
+const longestBody = 32_768;
 const first = ["authority", "controller.root"] as const;
 
 /** Of an enrolment; the birth uses the same, so that a machine that was there from the beginning can be replaced. */
@@ -39,7 +44,7 @@ export const hostHandler = async (
   context: HostContext,
   incoming: PeerRequest,
   response: ServerResponse,
-  { rest, byOperator }: { readonly rest: readonly string[]; readonly byOperator: boolean },
+  { rest, byOperator, by }: { readonly rest: readonly string[]; readonly byOperator: boolean; readonly by?: Asker },
 ): Promise<void> => {
   try {
     const { root, cell } = context.controller;
@@ -68,14 +73,28 @@ export const hostHandler = async (
     if (incoming.method !== "PUT" || root === undefined)
       throw new Refused(404, "not-found", `there is no ${incoming.method} of hosts/${name}: see the API reference`);
     const join = await readJoin(incoming);
-    sendJson(response, 200, await admit(context, root, name, join), { "cache-control": "no-store" });
+    const joined = await admit(context, root, { name, join, ...(by === undefined ? {} : { by }) });
+    sendJson(response, 200, joined, { "cache-control": "no-store" });
   } catch (error) {
+    if (error instanceof RefusedAsSaid) return sendJson(response, error.status, error.body);
     if (!(error instanceof Refused)) throw error;
     sendRefusal(response, error.status, error.code, error.message);
   }
 };
 
-const joinShape = '{"address": "<IPv4>", "host": "<SHA-256 of its token>", "agent": "<of another token>"}';
+/** The model's own words, with the places that they are about. */
+class RefusedAsSaid extends Error {
+  readonly status: number;
+  readonly body: Json;
+  constructor({ status, body }: ControllerResponse) {
+    super(`the model is not changed: status ${status}`);
+    this.status = status;
+    this.body = body;
+  }
+}
+
+const joinShape =
+  '{"address": "<IPv4>", "host": "<SHA-256 of its token>", "agent": "<of another token>", "as": {"cluster", "tags", "flavor", "domain", "account"}}';
 
 const readJoin = async ({ body }: PeerRequest): Promise<HostJoin> => {
   const text = await readBody(body, longestBody);
@@ -85,14 +104,63 @@ const readJoin = async ({ body }: PeerRequest): Promise<HostJoin> => {
     typeof join !== "string" &&
     !(join instanceof Fault) &&
     parseIpv4(join.address) !== null &&
-    join.agent !== join.host
+    join.agent !== join.host &&
+    isOne(join.as)
   )
     return join;
   const why = join instanceof Fault ? `; ${join}` : "";
-  throw new Refused(400, "bad-request", `the body is ${joinShape}; \`agent\` may be absent${why}`);
+  throw new Refused(
+    400,
+    "bad-request",
+    `the body is ${joinShape}; \`agent\` and \`as\` may be absent, and each field of \`as\`, of which \`account\` is one of \`domain\`${why}`,
+  );
+};
+const isOne = (as: JoinsAs | undefined): boolean =>
+  as === undefined ||
+  (Object.keys(as).some((key) => known.has(key)) && (as.account === undefined || as.domain !== undefined));
+const known: ReadonlySet<string> = new Set([
+  "cluster",
+  "tags",
+  "flavor",
+  "domain",
+  "account",
+] satisfies (keyof JoinsAs)[]);
+
+interface Admission {
+  readonly name: string;
+  readonly join: HostJoin;
+  readonly by?: Asker;
+}
+
+/** What a machine joins as is in the model before anybody has its tokens; that it may be there is asked before they are enrolled. */
+const write = async (
+  { request }: HostContext,
+  { name, join: { as }, by }: Admission,
+  dryRun: boolean,
+): Promise<{ readonly as?: JoinsAs }> => {
+  if (as === undefined) return {};
+  const { cluster, tags, flavor, domain, account } = as;
+  const wished: JoinsAs = {
+    ...(cluster === undefined ? {} : { cluster }),
+    ...(tags === undefined ? {} : { tags }),
+    ...(flavor === undefined ? {} : { flavor }),
+    ...(domain === undefined ? {} : { domain }),
+    ...(account === undefined ? {} : { account }),
+  };
+  const asked: ControllerRequest = {
+    method: "PUT",
+    path: `root/hosts/${name}`,
+    joining: { host: name, ...wished },
+    dryRun,
+    ...(by === undefined ? {} : { by }),
+  };
+  const answer = (await request(asked as unknown as Json)) as unknown as ControllerResponse;
+  if (answer.status !== 200) throw new RefusedAsSaid(answer);
+  return { as: wished };
 };
 
-const admit = async (context: HostContext, root: RootPart, name: string, join: HostJoin): Promise<HostJoining> => {
+const admit = async (context: HostContext, root: RootPart, admission: Admission): Promise<HostJoining> => {
+  const { name, join } = admission;
   const { address, host, agent } = join;
   const { peers } = JSON.parse(await readFile(context.configuration.peersFile, "utf8")) as PeerBook;
   const own = new Set([`host.${name}`, `agent.${name}`]);
@@ -124,14 +192,17 @@ const admit = async (context: HostContext, root: RootPart, name: string, join: H
     ],
     endsAtMs,
   });
+  await write(context, admission, true);
   await atAuthority(context, "PUT", `host.${name}`, desire("host", host));
   if (agent !== undefined) await atAuthority(context, "PUT", `agent.${name}`, desire("agent", agent));
+  const as = await write(context, admission, false);
   return {
     authority: `${root.authority.address}:${ports.enrolment}`,
     fingerprint: root.authority.fingerprint,
     peers: Object.fromEntries(first.flatMap((peer) => (peers[peer] === undefined ? [] : [[peer, peers[peer]]]))),
     ends: new Date(endsAtMs).toISOString(),
     replaces: Object.keys(peers).filter((peer) => own.has(peer)),
+    ...as,
   };
 };
 

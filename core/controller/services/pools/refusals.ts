@@ -9,12 +9,12 @@ import { hostElements, hostOf, isRoot } from "../hosts.ts";
 import { givenOf, hasPools, nameOf } from "./asked.ts";
 import { flavorsAt, flavorsOf, vmsAt } from "./given.ts";
 
-/** Why a model must not have the flavours and pools that it has; empty if it may. */
-export function poolRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+/** Why a model must not have the flavours and pools that it has; empty if it may. @param joining see `hostRefusals` */
+export function poolRefusals(state: ControllerState, cell: Cell, joining?: string): readonly Diagnostic[] {
   return [
     ...misplaced(state, cell),
     ...tooMany(state, cell),
-    ...(isRoot(state) ? flavorRefusals(state, cell) : ownersRefusals(state, cell)),
+    ...(isRoot(state) ? flavorRefusals(state, cell, joining) : ownersRefusals(state, cell)),
   ];
 }
 type Told = { readonly path: ElementPath; readonly position?: Diagnostic["position"] };
@@ -89,15 +89,18 @@ const pooledIn = (cell: Cell): readonly Told[] =>
   [...cell.elements.values()].filter(({ type }) => type === "Pool" || type === "PoolHost");
 
 /** What is refused of a host and a flavour, and why, says the pure rule; here what is not known yet is not taken for empty. */
-function flavorRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+function flavorRefusals(state: ControllerState, cell: Cell, joining: string | undefined): readonly Diagnostic[] {
   const flavors = new Set(flavorsOf(cell));
   const pools = new Map([...state.pooled.values()].map(({ host, pool }) => [host, pool]));
   return hostElements(cell).flatMap((element): readonly Diagnostic[] => {
     const [host, before] = [hostOf(element), state.cell?.elements.get(element.path)];
     const was = before?.type === "Host" ? before : undefined;
-    const vms = vmsAt(state, state.cell ?? cell, host, null);
+    // Nothing runs where nobody has been yet.
+    const isNew = host === joining && was === undefined;
+    const vms = isNew ? [] : vmsAt(state, state.cell ?? cell, host, null);
     const { flavor = null } = element;
-    const whole = { state: was?.state ?? "enabled", flavor: was?.flavor ?? null, zone: null, vms: vms ?? [] };
+    const is = isNew ? "disabled" : (was?.state ?? "enabled");
+    const whole = { state: is, flavor: was?.flavor ?? null, zone: null, vms: vms ?? [] };
     const outcome = changeFlavor(flavors, { ...whole, name: host }, pools.get(host) ?? null, flavor);
     if (!outcome.ok) return [told(element, outcome.refused.why, outcome.refused.hint, "x.flavor")];
     if (flavor === null || flavor === whole.flavor || vms !== null) return [];
