@@ -155,6 +155,15 @@ test("whether as much room is kept as the operator wants is said below that", ()
   );
 });
 
+test("that fewer hosts are left to the cloud's own VMs than are to be is said there, too", () => {
+  const said = (systemHosts: NonNullable<InstallationStatus["systemHosts"]>): string | undefined =>
+    renderStatus({ ...status, systemHosts }, [], { ...view, columns: 200 }).split("\n")[5];
+  const helps = "let one more join, or VMs that have one alone end";
+  const of = (kept: number): string => `left to the cloud's own VMs (\`x.placement.systemHosts\` ${kept}): ${helps}`;
+  assert.equal(said({ kept: 1, left: 0 }), `  ✗ no host is ${of(1)}`);
+  assert.equal(said({ kept: 3, left: 2 }), `  ✗ 2 of 3 hosts are ${of(3)}`);
+});
+
 test("no line is longer than the terminal, and nothing that a tenant wrote reaches it raw", () => {
   for (const columns of [80, 60]) {
     for (const line of renderStatus(status, cells, { ...view, columns }).split("\n")) {

@@ -84,6 +84,7 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
     hosts.length === 0 ? ["  none has registered"] : hosts.flatMap((host) => hostLines(host, view)),
     lossLines(status, view),
     spareLines(status, view),
+    systemLines(status, view),
     [heading("Storage servers", plural(sum(servers.map(({ volumes }) => volumes)), "volume"))],
     servers.length === 0 ? ["  none has registered"] : servers.map((server) => serverLine(server, view)),
     [heading("Services", `${running} of ${services.length} run`)],
@@ -125,6 +126,14 @@ const spareLines = ({ spare }: InstallationStatus, view: StatusView): readonly s
     return [`  ${mark("good", view)} room is kept for the loss of ${lost}, as \`x.ha.spareHosts\` says`];
   const missing = `if ${lost} ${hosts === 1 ? "is" : "are"} lost, ${plural(lack.vms, "VM")} (${lack.memoryMiB} MiB) had no room (\`x.ha.spareHosts\`)`;
   return [`  ${mark("bad", view)} ${view.paint("red", missing)}`];
+};
+
+/** Whether there are as many hosts as the cloud's own VMs are to have left. */
+const systemLines = ({ systemHosts }: InstallationStatus, view: StatusView): readonly string[] => {
+  if (systemHosts === undefined) return [];
+  const { kept, left } = systemHosts;
+  const said = `${left === 0 ? "no host is" : `${left} of ${kept} hosts are`} left to the cloud's own VMs (\`x.placement.systemHosts\` ${kept}): let one more join, or VMs that have one alone end`;
+  return [`  ${mark("bad", view)} ${view.paint("red", said)}`];
 };
 
 const leftoverLines = ({ leftovers }: InstallationStatus, view: StatusView): readonly string[] => {

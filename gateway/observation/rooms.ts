@@ -45,6 +45,14 @@ export function worstLoss(said: readonly HostLoss[]): NonNullable<InstallationSt
   return { host, vms, stranded: stranded.map(({ cell, path }) => [cell, ...path.split("/").slice(1)].join("/")) };
 }
 
+/** Each counts all hosts, one perhaps later than another; null: there are as many as are to be. */
+export function fewestLeft(
+  said: readonly NonNullable<InstallationStatus["systemHosts"]>[],
+): NonNullable<InstallationStatus["systemHosts"]> | null {
+  const [fewest] = [...said].sort((one, other) => one.left - other.left);
+  return fewest ?? null;
+}
+
 /** What one Placer says of the room that it keeps (`x.ha.spareHosts`); `lack` null: there is enough. */
 export interface SpareRoom {
   readonly hosts: number;

@@ -17,7 +17,7 @@ import {
   type Schema,
   text,
 } from "../../model/contract/schema.ts";
-import { hostStatus, leavingVm, serverStatus, spareRoom } from "../../model/contract/values.ts";
+import { hostStatus, leavingVm, serverStatus, spareRoom, systemHosts } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
@@ -26,7 +26,16 @@ import { askSupervisor } from "../cells/supervisor.ts";
 import { answerAs } from "../requests/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
-import { type HostLoss, type HostRooms, isPlacer, leastSpare, mergeRooms, type SpareRoom, worstLoss } from "./rooms.ts";
+import {
+  fewestLeft,
+  type HostLoss,
+  type HostRooms,
+  isPlacer,
+  leastSpare,
+  mergeRooms,
+  type SpareRoom,
+  worstLoss,
+} from "./rooms.ts";
 
 type Host = InstallationStatus["hosts"][number];
 type Known = Omit<Host, "host" | "address">;
@@ -54,9 +63,11 @@ interface RoomsAnswer {
   readonly hosts: readonly HostRooms[];
   readonly loss?: HostLoss | null;
   readonly spare?: SpareRoom;
+  readonly systemHosts?: NonNullable<InstallationStatus["systemHosts"]>;
 }
 const roomsAnswer = record<RoomsAnswer>({
   spare: optional(spareRoom),
+  systemHosts: optional(systemHosts),
   loss: optional(
     nullable(
       record<HostLoss>({
@@ -161,8 +172,11 @@ async function installationStatus(
   const leftovers = leftoversIn(allSaid);
   const loss = worstLoss((await roomsSaid).flatMap((answer) => answer?.loss ?? []));
   const spare = leastSpare((await roomsSaid).flatMap((answer) => answer?.spare ?? []));
+  const short = fewestLeft((await roomsSaid).flatMap((answer) => answer?.systemHosts ?? []));
+  const left = short === null ? {} : { systemHosts: short };
   const installation = { services: running, hosts: theHosts, servers: theServers };
-  return { ...installation, ...(loss === null ? {} : { loss }), ...(spare === null ? {} : { spare }), ...leftovers };
+  const room = { ...(loss === null ? {} : { loss }), ...(spare === null ? {} : { spare }), ...left };
+  return { ...installation, ...room, ...leftovers };
 }
 
 const leftoversIn = (

@@ -6,6 +6,7 @@ import { cpusFor, memoryFor, noUse, takenMiB, vmsAt } from "../candidate.ts";
 import type { PlacerState } from "../state.ts";
 import { lossOf } from "./loss.ts";
 import { lackOf } from "./spare.ts";
+import { shortOf } from "./system-hosts.ts";
 
 /** Answer to the request `{kind: "hosts"}`. */
 export interface HostRoom {
@@ -46,7 +47,8 @@ export function rooms(state: PlacerState): Json {
   });
   const { spareHosts } = state;
   const spare = spareHosts === 0 ? {} : { spare: { hosts: spareHosts, lack: lackOf(state, spareHosts) } };
-  return toJson({ hosts, loss: lossOf(state), ...spare });
+  const short = shortOf(state);
+  return toJson({ hosts, loss: lossOf(state), ...spare, ...(short === null ? {} : { systemHosts: short }) });
 }
 
 function leavingFrom({ leaving, reservations }: PlacerState, from: HostName): readonly LeavingVm[] {

@@ -60,6 +60,40 @@ test("with nothing written strict VMs take every host, and what the operator say
   assert.equal(start("a", "a2"), "h1");
 });
 
+test("with nothing written a cloud of five open hosts leaves one of them, and a small one none", () => {
+  const five = ["h1", "h2", "h3", "h4", "h5"];
+  const cells = ["a", "b", "c", "d", "e"];
+  const taken = (hosts: readonly string[], change: (made: ReturnType<typeof cloud>) => void = () => undefined) => {
+    const made = cloud(null, hosts);
+    for (const cell of cells) made.desire(`owner/${cell}`, { cell, account: `ROOT/${cell}` });
+    change(made);
+    return cells.map((cell) => made.start(cell, `${cell}1`));
+  };
+  assert.deepEqual(taken(five), ["h1", "h2", "h3", "h4", null]);
+  assert.deepEqual(taken(five.slice(0, 4)), ["h1", "h2", "h3", "h4", null], "all four");
+  const closed = taken(five, ({ administer }) => void administer("h5", "disabled"));
+  assert.deepEqual(closed, ["h1", "h2", "h3", "h4", null], "of five hosts four are open");
+  const lost = taken(five, ({ say }) => void say("h5", null));
+  assert.deepEqual(lost, ["h1", "h2", "h3", null, null], "one that is away makes the cloud no smaller");
+  const written = taken(five, ({ keep }) => void keep(0));
+  assert.equal(written.filter((host) => host !== null).length, 5, "0 is a word");
+});
+
+test("it is said where fewer are left than are to be, as after a word that came too late", () => {
+  const { start, keep, input } = cloud(null);
+  const short = (): unknown => {
+    const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
+    return reply?.kind === "reply" && (reply.response as JsonObject).systemHosts;
+  };
+  start("a", "a1");
+  start("b", "b1");
+  assert.equal(short(), undefined);
+  keep(2);
+  assert.deepEqual(short(), { kept: 2, left: 1 });
+  keep(1);
+  assert.equal(short(), undefined);
+});
+
 test("what is closed or away is not left to the cloud's own VMs, and these stand where they are", () => {
   const { start, administer, say, where } = cloud(1);
   administer("h3", "disabled");
