@@ -5,7 +5,9 @@ import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { rulesText } from "../../../model/cause/words.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, hostPeer } from "../../../model/cell/identifiers.ts";
+import { leastWeight, niceOf } from "../../../model/cell/tenants/wishes/nice.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
+import type { PlacedAmounts } from "../../documents/pools.ts";
 import { accountIsOff, target, told } from "../changes/standing.ts";
 import { whyForked } from "../histories/fork.ts";
 import type { ElementRecord, Run } from "../records.ts";
@@ -233,7 +235,7 @@ function linkChecks(state: ControllerState, { path, requires, type }: LinkElemen
 function runChecks(state: ControllerState, { uid, causes }: ElementRecord, run: Run): readonly ElementCheck[] {
   const { host, incarnation, stage } = run;
   if (stage === "placing" || host === null) return [];
-  const checks = [passed("host", `${host} holds incarnation ${incarnation}`)];
+  const checks = [passed("host", `${host} holds incarnation ${incarnation}`), ...wishChecks(run)];
   for (const { connection, volume } of run.disks) {
     const lease = connectionOf(state, connection, run);
     if (stage === "connecting" && lease?.phase !== "ready") continue;
@@ -253,6 +255,26 @@ function runChecks(state: ControllerState, { uid, causes }: ElementRecord, run: 
     checks.push(probes(actual.health));
   return checks;
 }
+
+/** Which of its nice wishes are so there, and what it has by them. None of them holds anything up. */
+function wishChecks({ placement, nice = [], least, memoryMiB, cpus }: Run): readonly ElementCheck[] {
+  const wishes = niceOf(placement);
+  if (wishes.length === 0) return [];
+  const told = (isSo: boolean): readonly string[] =>
+    wishes.flatMap(({ name, weight }) =>
+      nice.includes(name) === isSo ? [weight === leastWeight ? name : `${name} (weight ${weight})`] : [],
+    );
+  const [so, not] = [told(true), told(false)];
+  const parts = [
+    ...(so.length === 0 ? ["none of what it would rather have is so"] : [`${so.join(", ")} ${verbOf(so)} so`]),
+    ...(not.length === 0 ? [] : [`${not.join(", ")} ${verbOf(not)} not`]),
+    ...(least === undefined ? [] : [`it has ${amounts({ memoryMiB, cpus })}, and has to have ${amounts(least)}`]),
+  ];
+  return [passed("nice wishes", parts.join("; "))];
+}
+const verbOf = ({ length }: readonly string[]): string => (length === 1 ? "is" : "are");
+const amounts = ({ memoryMiB, cpus }: PlacedAmounts): string =>
+  `${memoryMiB} MiB and ${cpus} ${cpus === 1 ? "processor" : "processors"}`;
 
 const waits = "nothing needs to be done: its next answer is waited for";
 const probes = (health: "starting" | "answering" | "silent"): ElementCheck =>

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ElementAnswer } from "../../../../model/api.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
 import { shop, World } from "../../world.testing.ts";
@@ -9,7 +10,7 @@ const web = (most = 2048): JsonObject => ({
   "x.type": "VM",
   "x.memory": 512,
   "x.restartOnFailure": true,
-  "x.placement.nice": { roomy: { memory: most }, fast: { tags: "ssd" } },
+  "x.placement.nice": { roomy: { memory: most }, fast: { tags: "ssd", weight: 7 } },
 });
 function worldWith(given: { readonly memoryMiB: number; readonly cpus: number }, crashing = false): World {
   const world = new World();
@@ -37,6 +38,26 @@ for (const crashing of [false, true])
     const next = world.vm("shop/web")?.document ?? assert.fail();
     assert.deepEqual([next.memoryMiB, next.nice, asked(world).has], [512, undefined, undefined]);
   });
+
+test("why says which of its wishes are so where it stands, and what it has by them", () => {
+  const told = (world: World): string | undefined => {
+    const { body } = world.ask({ method: "WHY-ELEMENT", path: "shop/web" });
+    const { checks } = body as unknown as ElementAnswer;
+    assert.ok(checks.every(({ passes }) => passes));
+    return checks.find(({ check }) => check === "nice wishes")?.detail;
+  };
+  const world = worldWith({ memoryMiB: 2048, cpus: 1 });
+  const has = "it has 2048 MiB and 1 processor, and has to have 512 MiB and 1 processor";
+  assert.equal(told(world), `roomy is so; fast (weight 7) is not; ${has}`);
+  world.gives.clear();
+  world.ask({ method: "PUT", path: "shop/web/x.restart", json: 1 });
+  world.settle();
+  assert.equal(told(world), "none of what it would rather have is so; roomy, fast (weight 7) are not");
+  const plain = new World();
+  plain.put(shop({ web: { "x.type": "VM", "x.memory": 512 } }));
+  plain.settle();
+  assert.equal(told(plain), undefined);
+});
 
 test("more than its text asks for is not taken, whatever a Placer says: its quota counts no more", () => {
   for (const given of [
