@@ -22,7 +22,7 @@ import { askedOf } from "../place.ts";
 import { isForSystem } from "../room/system-hosts.ts";
 import { type HostClass, type HostEntry, type Indexed, type Open, refresh } from "./classes.ts";
 import { standingFor } from "./occupancy.ts";
-import { specialHosts } from "./special.ts";
+import { isBeside, specialHosts } from "./special.ts";
 
 const mostShapes = 4096;
 /** Asked for by nobody whose wishes say nothing of it. */
@@ -83,10 +83,10 @@ function shapeOf({ index, ratios }: Indexed, { request, asker, mayClaim }: Asked
 function bestOf(
   { hosts, machineMiB, like: { pooled } }: HostClass,
   { request, wishes }: Asked,
-  special: ReadonlySet<HostName>,
+  isJudged: (host: HostName) => boolean,
 ): HostEntry | null {
   const isRoom = ({ freeMiB }: HostEntry): boolean => request.memoryMiB <= roomFor(freeMiB, machineMiB);
-  const takes = ({ host, freeCpus }: HostEntry): boolean => freeCpus >= request.cpus && !special.has(host);
+  const takes = ({ host, freeCpus }: HostEntry): boolean => freeCpus >= request.cpus && !isJudged(host);
   if (packsAt(pooled, wishes).packs === true) {
     let best: HostEntry | null = null;
     // From the fullest on; of several that are as full the first by name stands last here.
@@ -113,22 +113,26 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
   const asked: Asked = askedOf(usage, request, ratios, asker);
   const { wishes } = asked;
   // How much more it could have each host says for itself.
-  const { hosts: special, isAll } = wishes.asksMore
-    ? { hosts: new Set(index.entries.keys()), isAll: true }
-    : specialHosts(asked);
+  const {
+    hosts: special,
+    isAll,
+    spread,
+  } = wishes.asksMore ? { hosts: new Set(index.entries.keys()), isAll: true, spread: null } : specialHosts(asked);
   let best: Ranked | null = null;
-  for (const host of special) {
+  const look = (host: HostName): void => {
     const view = index.entries.get(host)?.view;
     const judged = view === undefined ? null : judge(view, asked);
     if (judged !== null && !("why" in judged) && (best === null || isBetter(judged, best))) best = judged;
-  }
+  };
+  for (const host of special) look(host);
   if (isAll) return best;
+  const isJudged = (host: HostName): boolean => special.has(host) || (spread !== null && isBeside(asked, host));
   // Of groups that it would rather stand beside nobody is there.
   let besides = 0;
   for (const { kind, homes } of asked.memberships)
     if (kind === "non-strict host affinity" && homes.size > 0) besides += 1;
   for (const { class: each, isOthers, asked: wish, held } of shapeOf(indexed, asked)) {
-    const entry = bestOf(each, asked, special);
+    const entry = bestOf(each, asked, isJudged);
     if (entry === null) continue;
     const { host, freeMiB, view } = entry;
     const ranked: Ranked = {
@@ -146,5 +150,21 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
     };
     if (best === null || isBetter(ranked, best)) best = ranked;
   }
+  if (spread === null) return best;
+  const bound = crowdBelow(best, asked, besides);
+  if (bound === 0) return best;
+  const homes = new Set<HostName>();
+  for (const { host } of spread) if (!special.has(host)) homes.add(host);
+  for (const host of homes)
+    if (bound === null || crowdAt(wishes, index.entries.get(host)?.view.marks) < bound) look(host);
   return best;
+}
+
+/**
+ * Of hosts where others of its `x.placement.spread` are, those alone can be better than the best of all others that stand in a place with fewer of
+ * them; 0: none can, as of nearly all that spread, of which each would otherwise look at all before it. Null: by another rank one could.
+ */
+function crowdBelow(best: Ranked | null, { wishes }: Asked, besides: number): number | null {
+  if (best === null || best.avoided || best.isOthers > 0 || best.asked > 0 || best.besides > besides) return null;
+  return wishes.nice.length > (best.so?.length ?? 0) ? null : best.crowd;
 }
