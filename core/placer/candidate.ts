@@ -88,6 +88,8 @@ export class UsageTable extends Map<HostName, HostUse> implements Usage {
   readonly changed = new Set<HostName>();
   /** The same, since the root controller was told what stands there. */
   readonly unsaid = new Set<HostName>();
+  /** The same, since those that wait were looked through. */
+  readonly untried = new Set<HostName>();
   /** The same, since a copy of all was begun; null: none is being made. */
   since: Set<HostName> | null = null;
 }
@@ -177,12 +179,15 @@ export const noUse = (): HostUse => ({
   taken: new Map(),
   members: new Map(),
 });
-/** MiB that VMs may have on a host, taken or not. */
-/** At a host of a pool its owner's ratio counts, which may be less than the usual one and never more: the host holds to that. */
+/** At a host of a pool its owner's ratios count, which may be less than the usual ones and never more: the host holds to those. */
 export function ratiosAt(pooled: Pooled | undefined, ratios: Ratios): Ratios {
-  const own = pooled?.pool?.cpuRatio;
-  return own === undefined || own >= ratios.cpu ? ratios : { ...ratios, cpu: own };
+  const { cpuRatio: cpu = ratios.cpu, memoryPercent } = pooled?.pool ?? {};
+  const memory = memoryPercent === undefined ? ratios.memory : memoryPercent / 100;
+  return cpu >= ratios.cpu && memory >= ratios.memory
+    ? ratios
+    : { cpu: Math.min(cpu, ratios.cpu), memory: Math.min(memory, ratios.memory) };
 }
+/** MiB that VMs may have on a host, taken or not. */
 export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
   Math.max(0, Math.floor((actual.memoryMiB - actual.reservedMiB) * ratios.memory));
 /** What is promised already, each machine's own need included. */
@@ -209,6 +214,7 @@ function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse)
   const use = usage.get(host) ?? noUse();
   usage.set(host, use);
   usage.unsaid.add(host);
+  usage.untried.add(host);
   usage.since?.add(host);
   const before = shareOf(use, vm);
   const asked = modeAt(use, vm) === undefined ? 0 : 1;

@@ -257,18 +257,18 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   }
   if (key === spareKey) {
     state.spareHosts = (value === null ? null : desiredSpare.of(value))?.hosts ?? 0;
-    retry(state);
+    retry(state, true);
     return;
   }
   if (key === settingsKey) {
     state.settings = (value === null ? null : desiredPlacementSettings.of(value))?.settings ?? {};
     if (state.started) publishOffers(state);
-    retry(state);
+    retry(state, true);
     return;
   }
   const isOther = takeOwners(state, key, value) ?? takeGroup(state, client, key, value);
   if (isOther === true && state.started && key.startsWith(marksKey("" as HostName))) publishOffers(state);
-  if (isOther === true) retry(state);
+  if (isOther === true) retry(state, true);
   if (isOther !== null) return;
   const vm = key.slice("placement/".length) as Uid;
   const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
@@ -352,9 +352,10 @@ function drop(state: PlacerState, reservation: Reservation): void {
   });
 }
 
-function retry(state: PlacerState): void {
+/** @param isAll something else has changed than what is known of single hosts */
+function retry(state: PlacerState, isAll = false): void {
   if (!state.started) return;
-  const isTried = whoIsTried(state);
+  const isTried = whoIsTried(state, isAll);
   for (const vm of [...state.waiting]) {
     const wanted = state.wanted.get(vm);
     if (wanted !== undefined && isTried(wanted)) tryPlace(state, wanted);
@@ -423,6 +424,8 @@ function placeKept(state: PlacerState, { client, document }: Wanted): Placed | n
   return placed === null || "refusals" in placed ? null : placed;
 }
 
+/** In the one sentence that is said beside what each host says. */
+const mostNamed = 16;
 function tryPlace(state: PlacerState, wanted: Wanted): void {
   const { client, document } = wanted;
   const { vm, incarnation, off, on = off === true ? document.at : undefined } = document;
@@ -444,8 +447,9 @@ function tryPlace(state: PlacerState, wanted: Wanted): void {
     state.waiting.add(vm);
     state.refused.add(vm);
     const { refusals, said = "there is no host" } = placed;
-    const each = refusals.map(({ host, why }) => `${host}: ${why}`).join("; ");
-    const reason = refusals.length === 0 ? said : `no host can hold it (${each})`;
+    const named = refusals.slice(0, mostNamed).map(({ host, why }) => `${host}: ${why}`);
+    const more = refusals.length > named.length ? [`and ${refusals.length - named.length} hosts more`] : [];
+    const reason = refusals.length === 0 ? said : `no host can hold it (${[...named, ...more].join("; ")})`;
     const advice = adviceFor(state, wanted, refusals);
     publish(state.outbox, actualKey(client, `placement/${vm}`), {
       ...toActual("waiting", reason, incarnation, null, refusals),
