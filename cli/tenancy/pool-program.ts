@@ -6,21 +6,26 @@ import { usage } from "../terminal/failure.ts";
 const pools = () => import("./pools.ts");
 interface Written {
   readonly cpuRatio?: string;
+  readonly memoryPercent?: string;
   readonly fill?: string;
 }
-const useOf = ({ cpuRatio, fill }: Written): PoolUse => {
+const useOf = ({ cpuRatio, memoryPercent, fill }: Written): PoolUse => {
   if (cpuRatio !== undefined && !/^(?:[1-9]|1[0-6])$/.test(cpuRatio))
     throw usage(`\`${cpuRatio}\` is no ratio: write a whole number from 1 to 16`);
+  if (memoryPercent !== undefined && !/^(?:[1-9]\d?|100)$/.test(memoryPercent))
+    throw usage(`\`${memoryPercent}\` is no share of memory: write a whole number from 1 to 100`);
   if (fill !== undefined && fill !== "spread" && fill !== "pack")
     throw usage(`\`${fill}\` is no way to fill hosts: write spread or pack`);
   return {
     ...(cpuRatio === undefined ? {} : { cpuRatio: Number(cpuRatio) }),
+    ...(memoryPercent === undefined ? {} : { memoryPercent: Number(memoryPercent) }),
     ...(fill === undefined ? {} : { fill }),
   };
 };
 const withUse = (command: Command): Command =>
   command
     .option("--cpu-ratio <number>", "virtual processors that are promised for each processor (default: 16)")
+    .option("--memory-percent <number>", "how much of its hosts' memory is promised (default: 100)")
     .option("--fill <way>", "spread: VMs go to the emptiest host; pack: to the fullest (default: spread)");
 
 const named = "its path (shop/racks), its name or its UID";

@@ -17,9 +17,10 @@ async function poolNamed(client: Client, written: string): Promise<PoolSummary> 
   const byUid = all.find(({ uid }) => uid === written);
   return byUid ?? found("pool", written, all, ({ path }) => path);
 }
-const useText = ({ cpuRatio, fill, authorised }: PoolSummary): string =>
+const useText = ({ cpuRatio, memoryPercent, fill, authorised }: PoolSummary): string =>
   [
     ...(cpuRatio === undefined ? [] : [`${cpuRatio} virtual processors each`]),
+    ...(memoryPercent === undefined ? [] : [`${memoryPercent} % of memory`]),
     ...(fill === undefined ? [] : [fill === "pack" ? "packs" : "spreads"]),
     ...(authorised === null ? [] : [authorised.length === 0 ? "for nobody" : `for ${authorised.join(", ")}`]),
   ].join("; ");

@@ -31,6 +31,7 @@ export interface PooledAs extends NonNullable<PoolRule["pool"]>, PoolWishes {
 /** How its owner has a pool's hosts used. Absent: as elsewhere, or the word is of a version before. */
 export interface PoolWishes {
   readonly cpuRatio?: number;
+  readonly memoryPercent?: number;
   readonly fill?: "spread" | "pack";
 }
 export const pooledKey = (host: HostName): string => `pooled/${host}`;

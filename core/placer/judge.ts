@@ -115,14 +115,15 @@ export function judge(
     ...(said === undefined ? {} : { marks: said }),
     ...(memberships.length === 0 ? {} : { groups: memberships }),
   };
+  const own = ratiosAt(pooled, ratios);
   for (const filter of filters) {
-    const refusal = filter(candidate, request, ratiosAt(pooled, ratios), asker);
+    const refusal = filter(candidate, request, own, asker);
     if (refusal !== null) return { host: shownName(host, pooled), ...refusal };
   }
   if (!mayClaim && isForSystem(view, holdsStrict(use))) return { host, ...leftToSystem };
   const room = (): Amounts => ({
-    memoryMiB: freeMiB(actual, use, ratios),
-    cpus: cpusFor(actual, ratiosAt(pooled, ratios)) - use.cpus,
+    memoryMiB: freeMiB(actual, use, own),
+    cpus: cpusFor(actual, own) - use.cpus,
   });
   return {
     host,
@@ -133,7 +134,7 @@ export function judge(
     ...niceAt(wishes, { host, marks: said }, request, room),
     crowd: crowdAt(wishes, said),
     besides: besidesAt(use, request) + softRank(memberships, host),
-    freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use),
+    freeMiB: memoryFor(actual, own) - takenMiB(actual, use),
     ...packsAt(pooled, wishes),
   };
 }

@@ -158,7 +158,7 @@ declare module "cells/model" {
     readonly placement?: {
       /** So long a VM that was stopped, and not deleted, still counts at its last host for its affinity groups and for implicit dedication, without taking room there; 0: not at all. It is about stops from then on. Of the root cell alone. Absent: 3600. In s, 0 to 86400. */
       readonly lastHostS?: number;
-      /** So many hosts are left to the cloud's own VMs: no VM with `x.placement.dedication "strict"` makes one of the last its account's alone, and none of the last goes into a flavour. What stands there already stays. Of the root cell alone. Absent: 0. 0 to 16. */
+      /** So many hosts are left to the cloud's own VMs: no VM with `x.placement.dedication "strict"` makes one of the last its account's alone, and none of the last goes into a flavour. What stands there already stays. Not written, it is none where no more than 4 hosts are open to all VMs. Of the root cell alone. Absent: 1. 0 to 16. */
       readonly systemHosts?: number;
     };
     readonly pools?: {
@@ -602,6 +602,8 @@ declare module "cells/model" {
     readonly authorised?: readonly string[];
     /** How many virtual processors are promised for each processor of its hosts. Absent: 16, as elsewhere. 1 to 16. A change takes effect in place. */
     readonly cpuRatio?: number;
+    /** How much of the memory of its hosts is promised, in hundredths: what is left is room for a host that is lost. Absent: 100, as elsewhere. 1 to 100. A change takes effect in place. */
+    readonly memoryPercent?: number;
     /** Which of its hosts a VM gets: "spread" the emptiest, "pack" the fullest that has room. Absent: "spread". A change takes effect in place. */
     readonly fill?: "spread" | "pack";
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */

@@ -156,6 +156,7 @@ test("a text, requests and commands make the same document", async (t) => {
     "x.type": "Pool",
     "x.authorised": ["ROOT/acme/dev", "ROOT/acme/ops"],
     "x.cpuRatio": 2,
+    "x.memoryPercent": 80,
     "x.fill": "pack",
     rack1: { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": "large", "x.enabled": true },
     rack2: { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": "large", "x.zone": "z1" },
@@ -163,7 +164,13 @@ test("a text, requests and commands make the same document", async (t) => {
   assert.equal(byText.world.ask({ method: "PUT", path: "", json: inShop({ racks }) }).status, 200);
 
   const { ask } = await served(t, byRequests);
-  const made = await ask("POST", "/pools", { cell: "shop", name: "racks", cpuRatio: 2, fill: "pack" });
+  const made = await ask("POST", "/pools", {
+    cell: "shop",
+    name: "racks",
+    cpuRatio: 2,
+    memoryPercent: 80,
+    fill: "pack",
+  });
   assert.equal(made.status, 201, JSON.stringify(made.body));
   const at = `/pools/${uidOf(made.body)}`;
   assert.equal((await ask("PUT", `${at}/authorised`, { authorised: ["ROOT/acme/dev", "ROOT/acme/ops"] })).status, 200);
@@ -174,7 +181,7 @@ test("a text, requests and commands make the same document", async (t) => {
 
   const { url } = await served(t, byCommands);
   for (const words of [
-    "pool create shop/racks --cpu-ratio 2 --fill pack",
+    "pool create shop/racks --cpu-ratio 2 --memory-percent 80 --fill pack",
     "pool authorise shop/racks acme/dev acme/ops",
     "pool add shop/racks rack1 --flavor large",
     "pool enable racks rack1",
@@ -194,11 +201,12 @@ test("a text, requests and commands make the same document", async (t) => {
     hosts: 2,
     authorised: ["ROOT/acme/dev", "ROOT/acme/ops"],
     cpuRatio: 2,
+    memoryPercent: 80,
     fill: "pack",
   });
   assert.match(
     await command(url, ["pool", "list"]),
-    /^shop\/racks +\S+ +2 hosts +2 virtual processors each; packs; for ROOT\/acme\/dev, ROOT\/acme\/ops$/,
+    /^shop\/racks +\S+ +2 hosts +2 virtual processors each; 80 % of memory; packs; for ROOT\/acme\/dev, ROOT\/acme\/ops$/,
   );
   assert.match(
     await command(url, ["pool", "show", "racks"]),
@@ -244,6 +252,7 @@ test("what stands against a request is said, and nothing is touched", async (t) 
     [["POST", "/pools", { cell: "shop", name: "vm" }], 409, /there is shop\/vm already/],
     [["POST", "/pools", { cell: "shop", name: "Racks" }], 400, /at name/],
     [["POST", "/pools", { cell: "shop", name: "more", cpuRatio: 0 }], 400, /at cpuRatio/],
+    [["POST", "/pools", { cell: "shop", name: "more", memoryPercent: 101 }], 400, /at memoryPercent/],
     [["GET", "/pools/c9-9"], 404, /there is no pool c9-9/],
     [["DELETE", at], 409, /the pool racks has hosts: rack1/],
     [["POST", `${at}/hosts`, { name: "rack1", flavor: "large" }], 409, /has a host rack1 already/],

@@ -78,7 +78,7 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
     const { path, json: document, state } = pool;
     if (document["x.type"] !== "Pool" || state === null || state.phase === "deleting") return [];
     const hosts = (hostsOf.get(path) ?? []).flatMap((each) => (each.state === null ? [] : [hostOf(each, each.state)]));
-    const { "x.authorised": authorised, "x.cpuRatio": cpuRatio } = document;
+    const { "x.authorised": authorised, "x.cpuRatio": cpuRatio, "x.memoryPercent": memoryPercent } = document;
     const fill = textIn(document, "x.fill");
     const summary: PoolSummary = {
       uid: state.uid,
@@ -89,6 +89,7 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
       hosts: hosts.length,
       authorised: Array.isArray(authorised) ? (authorised as readonly string[]) : null,
       ...(typeof cpuRatio === "number" ? { cpuRatio } : {}),
+      ...(typeof memoryPercent === "number" ? { memoryPercent } : {}),
       ...(fill === "spread" || fill === "pack" ? { fill } : {}),
     };
     const inside = new Set(Object.keys(document));
@@ -166,8 +167,9 @@ const put = (
   body: JsonObject,
 ): Promise<unknown> => source.ask(cell, { method: "PUT", path: modelAt(path), body, version });
 
-const useOf = ({ cpuRatio, fill }: PoolUse): JsonObject => ({
+const useOf = ({ cpuRatio, memoryPercent, fill }: PoolUse): JsonObject => ({
   ...(cpuRatio === undefined ? {} : { "x.cpuRatio": cpuRatio }),
+  ...(memoryPercent === undefined ? {} : { "x.memoryPercent": memoryPercent }),
   ...(fill === undefined ? {} : { "x.fill": fill }),
 });
 
@@ -201,7 +203,7 @@ async function rewrite(source: CellSource, pool: PoolThere, document: JsonObject
 export const changePool = async (source: CellSource, uid: string, use: PoolUse): Promise<PoolSummary> => {
   await changing(async () => {
     const pool = await poolOf(source, uid);
-    const { "x.cpuRatio": _ratio, "x.fill": _fill, ...kept } = pool.document;
+    const { "x.cpuRatio": _ratio, "x.memoryPercent": _percent, "x.fill": _fill, ...kept } = pool.document;
     await rewrite(source, pool, { ...kept, ...useOf(use) });
   });
   return await readPool(source, uid);

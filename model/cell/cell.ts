@@ -265,6 +265,8 @@ export interface PoolElement extends ElementBase {
   readonly authorised?: readonly string[];
   /** Virtual processors for each processor. Absent: as elsewhere. */
   readonly cpuRatio?: number;
+  /** How much of its hosts' memory is promised. Absent: all that is there. */
+  readonly memoryPercent?: number;
   /** Absent: spread. */
   readonly fill?: "spread" | "pack";
 }

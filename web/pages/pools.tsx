@@ -58,13 +58,14 @@ function Pool({ pool, asker, flavors, onDone }: PoolProps) {
     await hosts.again();
     await onDone();
   };
-  const { cpuRatio, fill, authorised } = pool;
+  const { cpuRatio, memoryPercent, fill, authorised } = pool;
   return (
     <li className="card">
       <strong>{pool.path}</strong>
       <p className="hint">
         {[
           ...(cpuRatio === undefined ? [] : [`${cpuRatio} virtual processors for each one`]),
+          ...(memoryPercent === undefined ? [] : [`${memoryPercent} % of the memory`]),
           ...(fill === undefined
             ? []
             : [fill === "pack" ? "fills one host before the next" : "spreads over its hosts"]),

@@ -136,6 +136,13 @@ const shops: readonly Row[] = [
     right: /must be from 1 to 16/,
   },
   {
+    what: "more memory than is there",
+    text: "p extends Pool { x.memoryPercent ^120; }",
+    code: "schema/range",
+    says: /`x\.memoryPercent` is 120/,
+    right: /must be from 1 to 100/,
+  },
+  {
     what: "a group with the name of one that is made by a dedication",
     text: 'DedicatedGrp-dev extends AffinityGroup { x.kind "host affinity"; }',
 

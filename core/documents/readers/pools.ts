@@ -19,7 +19,7 @@ import { accountPath, hostRule } from "./tenancy.ts";
 import { cellText, hostText, most, pathText, sentence, uidText, word, yes } from "./values.ts";
 
 /** Readers of what is said of whole hosts that are somebody's. */
-const wishes = { cpuRatio: optional(count), fill: optional(oneOf(...fills)) } as const;
+const wishes = { cpuRatio: optional(count), memoryPercent: optional(count), fill: optional(oneOf(...fills)) } as const;
 const accounts = list(word, most.authorised);
 const pooledAs = object<PooledAs>({
   uid: uidText,

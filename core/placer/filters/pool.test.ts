@@ -151,3 +151,19 @@ test("a pool that packs fills one host before the next, and another one spreads"
     );
   }
 });
+
+test("a pool promises as much memory as its owner wants, and no more than a host holds", () => {
+  for (const [memoryPercent, most] of [
+    [25, 750],
+    [100, 3000],
+    [400, 3000],
+  ] as const) {
+    const { start, said } = cloud({ memoryPercent });
+    const more = (memoryMiB: number): JsonObject => ({ memoryMiB });
+    assert.equal(start("shop", "a", { pool: "c1-4" }, more(most - 100)), "h1");
+    assert.equal(start("shop", "b", { pool: "c1-4" }, more(101)), null, `${memoryPercent}`);
+    assert.match(JSON.stringify(said("shop", "b")), new RegExp(`100 of ${most} MiB are free`));
+    assert.equal(start("shop", "c", { pool: "c1-4" }, more(100)), "h1");
+    assert.equal(start("shop", "d", {}, more(3000)), "h3", "elsewhere it is as ever");
+  }
+});

@@ -101,11 +101,12 @@ function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, account
   if (view === undefined || !view.reachable || view.actual === null) return;
   const { actual } = view;
   const use = usage.get(host) ?? noUse();
+  const own = ratiosAt(view.pooled, ratios);
   const entry: HostEntry = {
     view,
     host,
-    freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use),
-    freeCpus: cpusFor(actual, ratiosAt(view.pooled, ratios)) - use.cpus,
+    freeMiB: memoryFor(actual, own) - takenMiB(actual, use),
+    freeCpus: cpusFor(actual, own) - use.cpus,
     class: classOf(index, { ...view, actual }, use, accountOf),
   };
   entry.class.hosts.add(entry);

@@ -141,7 +141,11 @@ class Cloud {
     } else if (what === 12) {
       const [uid, cell] = [this.pick(["p-1", "p-2"]), this.pick(["k1", "k2"])];
       const as = { uid, cell, path: `${cell}/racks`, name: `own-${name}`, enabled: !this.is(3) };
-      const wishes = { ...this.#fill, ...(this.is(2) ? { cpuRatio: this.pick([1, 2, 3]) } : {}) };
+      const wishes = {
+        ...this.#fill,
+        ...(this.is(2) ? { cpuRatio: this.pick([1, 2, 3]) } : {}),
+        ...(this.is(3) ? { memoryPercent: this.pick([30, 70]) } : {}),
+      };
       const pool = this.is(3) ? null : { ...as, ...wishes, authorised: this.is(2) ? accounts : [this.pick(accounts)] };
       this.desire(root, `pooled/${name}`, this.is(2) ? null : { host: name, flavor: "large", tag: uid, pool });
     } else if (what === 1) {

@@ -104,7 +104,8 @@ function faultsAt(state: PlacerState, { view, there, all }: Target, vm: Vm): rea
     if (each.memoryMiB > 0) neededMiB += each.memoryMiB + (each.memoryMiB < 256 ? 1 : 2) * machineMiB;
     neededCpus += each.cpus;
   }
-  if (neededMiB > Math.floor((memoryMiB - reservedMiB) * state.ratios.memory)) faults.push("it has no memory for it");
+  const share = Math.min(state.ratios.memory, (view.pooled?.pool?.memoryPercent ?? 100) / 100);
+  if (neededMiB > Math.floor((memoryMiB - reservedMiB) * share)) faults.push("it has no memory for it");
   const ratio = Math.min(state.ratios.cpu, view.pooled?.pool?.cpuRatio ?? state.ratios.cpu);
   if (neededCpus > Math.floor(cpus * ratio)) faults.push("it has no processors for it");
   if (actual.state !== "up" || view.closed !== undefined) faults.push("it takes no VMs");

@@ -1,7 +1,7 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Balance, Move, Rebalance, RebalanceGoal } from "../../../model/contract/operator/placement.ts";
 import { rootCell } from "../../documents/cells.ts";
-import { type HostView, memoryFor, noUse, type Reservation, takenMiB, vmsAt } from "../candidate.ts";
+import { type HostView, memoryFor, noUse, type Reservation, ratiosAt, takenMiB, vmsAt } from "../candidate.ts";
 import { type Asked, judge } from "../judge.ts";
 import { machineShares } from "../machine-memory.ts";
 import { askerOf } from "../owners.ts";
@@ -102,13 +102,13 @@ function put({ state, at, byHost }: Work, reservation: Reservation, to: HostName
   byHost.set(to, (byHost.get(to) ?? new Set()).add(vm));
 }
 
-const shareAt = ({ state: { usage, ratios } }: Work, { host, actual }: HostView): number => {
-  const most = actual === null ? 0 : memoryFor(actual, ratios);
+const shareAt = ({ state: { usage, ratios } }: Work, { host, actual, pooled }: HostView): number => {
+  const most = actual === null ? 0 : memoryFor(actual, ratiosAt(pooled, ratios));
   return actual === null || most === 0 ? 0 : takenMiB(actual, usage.get(host) ?? noUse()) / most;
 };
 /** How much of a host's memory one machine takes. */
-function shareOf({ state: { ratios } }: Work, { memoryMiB }: Reservation, { actual }: HostView): number {
-  const most = actual === null ? 0 : memoryFor(actual, ratios);
+function shareOf({ state: { ratios } }: Work, { memoryMiB }: Reservation, { actual, pooled }: HostView): number {
+  const most = actual === null ? 0 : memoryFor(actual, ratiosAt(pooled, ratios));
   return most === 0 ? 1 : (memoryMiB + machineShares(memoryMiB) * (actual?.machineMiB ?? 0)) / most;
 }
 const isOpen = ({ actual, closed }: HostView): boolean => actual?.state === "up" && closed === undefined;

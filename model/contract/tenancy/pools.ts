@@ -55,6 +55,7 @@ export interface Holdings {
 /** How a pool's hosts are used. Absent: as elsewhere. */
 export interface PoolUse {
   readonly cpuRatio?: number;
+  readonly memoryPercent?: number;
   readonly fill?: "spread" | "pack";
 }
 export interface PoolSummary extends PoolUse {
@@ -97,7 +98,11 @@ export interface Authorised {
 }
 
 const label = pattern(flavorPattern, "a label of small letters, digits and hyphens");
-const use = { cpuRatio: optional(integer(1, 16)), fill: optional(oneOf(...fills)) } as const;
+const use = {
+  cpuRatio: optional(integer(1, 16)),
+  memoryPercent: optional(integer(1, 100)),
+  fill: optional(oneOf(...fills)),
+} as const;
 const owner = record<Owner>({ kind: oneOf("domain", "account"), path: text() });
 export const listedFlavor = record<ListedFlavor>({
   name: text(),

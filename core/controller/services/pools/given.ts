@@ -151,8 +151,9 @@ const wordOf = (
   ...wishesOf(pool),
 });
 /** Without what is absent. */
-export const wishesOf = ({ cpuRatio, fill }: PoolWishes): PoolWishes => ({
+export const wishesOf = ({ cpuRatio, memoryPercent, fill }: PoolWishes): PoolWishes => ({
   ...(cpuRatio === undefined ? {} : { cpuRatio }),
+  ...(memoryPercent === undefined ? {} : { memoryPercent }),
   ...(fill === undefined ? {} : { fill }),
 });
 /** First nothing new comes there; once all Placers have said so, and nothing is left, it is its flavour's again. */

@@ -86,6 +86,11 @@ export const poolSchemas = {
       effect: "change",
       docs: `How many virtual processors are promised for each processor of its hosts. Absent: ${mostCpuRatio}, as elsewhere.`,
     },
+    "x.memoryPercent": {
+      kind: { kind: "integer", minimum: 1, maximum: 100 },
+      effect: "change",
+      docs: "How much of the memory of its hosts is promised, in hundredths: what is left is room for a host that is lost. Absent: 100, as elsewhere.",
+    },
     "x.fill": {
       kind: { kind: "choice", values: fills },
       effect: "change",
@@ -169,11 +174,13 @@ export function poolFields(type: OfPools["type"], values: Values): Fields<OfPool
   if (type === "Pool") {
     const authorised = values.texts("x.authorised");
     const cpuRatio = values.number("x.cpuRatio");
+    const memoryPercent = values.number("x.memoryPercent");
     const fill = values.text("x.fill") === undefined ? undefined : values.needChoice("x.fill", fills);
     return {
       type,
       ...(authorised === undefined ? {} : { authorised }),
       ...(cpuRatio === undefined ? {} : { cpuRatio }),
+      ...(memoryPercent === undefined ? {} : { memoryPercent }),
       ...(fill === undefined ? {} : { fill }),
     };
   }
@@ -213,6 +220,7 @@ export function describedPool(
       return [
         ["x.authorised", element.authorised],
         ["x.cpuRatio", element.cpuRatio],
+        ["x.memoryPercent", element.memoryPercent],
         ["x.fill", element.fill],
       ];
     case "PoolHost":
