@@ -62,6 +62,11 @@ test("hosts are given by a text to nobody whom nobody knows, and where that stan
   };
   assert.equal(await planned(world(before), text(lab)), "sent", "it is so already");
   assert.equal(
+    await planned(world(before, { status: 503, body: {} }), text(lab)),
+    "sent",
+    "and nobody is asked for it",
+  );
+  assert.equal(
     await planned(world(), text('o extends Dedication { x.of "z1"; x.to "ROOT"; x.account "operator"; }')),
     "sent",
   );

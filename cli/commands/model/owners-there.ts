@@ -35,13 +35,16 @@ export async function ownersMissing(client: Client, cell: Cell): Promise<readonl
       : [{ element, owner }];
   });
   if (asked.length === 0) return [];
-  const there = await whoIsThere(client);
-  const unknown = asked.filter(({ owner }) => typeof there === "string" || !there.has(textOf(owner)));
-  if (unknown.length === 0) return [];
+  // Of a text that gives nothing anew nobody has to list all accounts.
   const { dedications } = writtenIn(await client.model("root", "", false).catch(absent));
-  return unknown.flatMap(({ element, owner }): readonly Diagnostic[] => {
+  const anew = asked.filter(({ element, owner }) => {
     const before = dedications.get(element.of);
-    if (before !== undefined && isSameOwner(before, owner)) return [];
+    return before === undefined || !isSameOwner(before, owner);
+  });
+  if (anew.length === 0) return [];
+  const there = await whoIsThere(client);
+  return anew.flatMap(({ element, owner }): readonly Diagnostic[] => {
+    if (typeof there !== "string" && there.has(textOf(owner))) return [];
     const position = element.position === undefined ? {} : { position: element.position };
     return [{ code: "cell/dedication", path: element.path, ...position, ...said(element, owner, there) }];
   });

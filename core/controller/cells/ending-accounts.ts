@@ -2,7 +2,7 @@ import { removeAt } from "../../../model/cell/document.ts";
 import { unknownSupply } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocumentInSlices } from "../../../model/specification/specification.ts";
-import { cellsOf, isAccountEnding } from "../model/account-limits.ts";
+import { cellCounts } from "../model/account-limits.ts";
 import { acceptModel, planFor } from "../model/model-change.ts";
 import { endingOwners, isOwner } from "../services/ending-owners.ts";
 import type { ControllerState } from "../state.ts";
@@ -16,18 +16,23 @@ import { whyClosed } from "./life.ts";
 export function endAccounts(state: ControllerState): void {
   const { cell, model } = state;
   if (cell === null || model.document === null) return;
-  const owners = endingOwners(state).filter((each) => cellsOf(state, each) === 0);
-  const ending = [...cell.elements.values()].filter(
-    (element) =>
-      (element.type === "CellController" && isAccountEnding(state, element.account)) ||
-      (element.type === "Dedication" && owners.some((owner) => isOwner(owner, element))),
-  );
+  const owners = endingOwners(state);
+  if (owners.length === 0) return;
+  const accounts = new Set(owners.flatMap(({ kind, path }) => (kind === "account" ? [path] : [])));
+  const cellsOf = cellCounts(state);
+  const left = owners.filter((each) => cellsOf(each) === 0);
+  const [cells, dedications]: [string[], string[]] = [[], []];
+  for (const element of cell.elements.values()) {
+    if (element.type === "CellController" && accounts.has(element.account ?? "")) cells.push(element.path);
+    if (element.type === "Dedication" && left.some((owner) => isOwner(owner, element))) dedications.push(element.path);
+  }
   // Of a store that is older nobody knows yet what is in its model.
-  if (ending.length === 0 || whyClosed(state) !== null) return;
+  if (cells.length + dedications.length === 0 || whyClosed(state) !== null) return;
+  // Each cell that ends has a record of its own in the audit.
+  for (const path of cells) takeOut(state, [path]);
   // Hosts of one may be hundreds: what is looked at for a change is the whole model, and so these are one change.
-  const dedications = ending.flatMap(({ type, path }) => (type === "Dedication" ? [path] : []));
   const isOne = dedications.length > 1 && takeOut(state, dedications);
-  for (const { type, path } of ending) if (!(isOne && type === "Dedication")) takeOut(state, [path]);
+  for (const path of isOne ? [] : dedications) takeOut(state, [path]);
 }
 
 /** False: what refers to one of them keeps it there; the count that is said of the account shows it. */

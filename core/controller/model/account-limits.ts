@@ -198,22 +198,31 @@ export function publishGranted(state: ControllerState): void {
   const all = accountLimits.size === 0 ? [] : shares(state);
   const said = new Set<string>();
   const isWhole = state.cell !== null;
+  const cellsOf = endingOwners(state).length === 0 ? () => 0 : cellCounts(state);
   for (const [uid, limit] of accountLimits) {
     const granted = Object.fromEntries(limitKeys.map((key) => [key, sumOf(limit, all, key)]));
     said.add(`${prefix}${uid}`);
     // Before there is a model nobody knows what would be left; an older store says nothing at all (`reconcile.ts`).
-    const left = isEnding(limit) && isWhole ? { left: cellsOf(state, limit) + dedicatedTo(state, limit) } : {};
+    const left = isEnding(limit) && isWhole ? { left: cellsOf(limit) + dedicatedTo(state, limit) } : {};
     publishValue(outbox, `${prefix}${uid}`, { granted, ...left });
   }
   for (const key of [...outbox.published.keys()])
     if (key.startsWith(prefix) && !said.has(key)) publishValue(outbox, key, null);
 }
-/** Those included that have yet to end; of a domain those of all accounts in it. */
-export const cellsOf = (state: ControllerState, { kind, path }: Owner): number =>
-  childRecords(state).filter((record) => {
+/** How many cells there are of whom, those included that have yet to end; of a domain those of all accounts in it. All are looked through once. */
+export function cellCounts(state: ControllerState): (owner: Owner) => number {
+  const counts = new Map<string, number>();
+  for (const record of childRecords(state)) {
     const account = accountOf(state, record);
-    return kind === "account" ? account === path : account?.startsWith(`${path}/`) === true;
-  }).length;
+    if (account !== null) counts.set(account, (counts.get(account) ?? 0) + 1);
+  }
+  return ({ kind, path }) => {
+    if (kind === "account") return counts.get(path) ?? 0;
+    let sum = 0;
+    for (const [account, count] of counts) if (account.startsWith(`${path}/`)) sum += count;
+    return sum;
+  };
+}
 
 const dedicatedTo = ({ cell }: ControllerState, owner: Owner): number =>
   [...(cell?.elements.values() ?? [])].filter((each) => each.type === "Dedication" && isOwner(owner, each)).length;
