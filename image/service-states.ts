@@ -25,12 +25,20 @@ export const sizes: readonly (SavedForm & { readonly programs: readonly string[]
  * Saved states of the service image, one for each size of VM, beside its other files; those that are there stay while QEMU
  * and the machine's form are what they were. The image is whole without them: machines then boot, and say why.
  */
-export const saveServiceStates = (directory: string, progress: (message: string) => void): Promise<void> =>
-  saveAll(directory, progress).catch((error: Error) =>
+export const saveServiceStates = (
+  directory: string,
+  progress: (message: string) => void,
+  saving: typeof saveState = saveState,
+): Promise<void> =>
+  saveAll(directory, progress, saving).catch((error: Error) =>
     progress(`service image: no state of it is saved: ${error.message}`),
   );
 
-async function saveAll(directory: string, progress: (message: string) => void): Promise<void> {
+async function saveAll(
+  directory: string,
+  progress: (message: string) => void,
+  saving: typeof saveState,
+): Promise<void> {
   const ours = await digestOfFiles(import.meta.dirname, ["save.ts", "service-states.ts"]);
   const inputs = `${ours} ${await savingInputs(sizes)}\n`;
   const checked = join(directory, "saved");
@@ -46,8 +54,7 @@ async function saveAll(directory: string, progress: (message: string) => void): 
       const unpacked = `memory-${form.memoryMiB}-${form.cpus}`;
       const part = (name: "memory" | "state"): string =>
         join(basename(work), name === "memory" ? unpacked : savedPart(name, form));
-      const saving = { form, options, part };
-      return saveState(directory, manifest, saving)
+      return saving(directory, manifest, { form, options, part })
         .then((state) => packed(state, join(work, unpacked), join(work, savedPart("memory", form))))
         .catch((error: Error) => {
           progress(`service image: no state with ${form.memoryMiB} MiB is saved: ${error.message}`);
@@ -55,6 +62,8 @@ async function saveAll(directory: string, progress: (message: string) => void): 
         });
     };
     const savedSizes = (await inTurns(sizes, atOnce(availableParallelism()), save)).filter((state) => state !== null);
+    // It speaks of what is replaced now, and would be believed again by the QEMU that it names.
+    await rm(checked, { force: true });
     for (const state of savedSizes)
       for (const name of ["memory", "state"] as const)
         await rename(join(work, savedPart(name, state)), join(directory, savedPart(name, state)));
