@@ -33,6 +33,7 @@ import { registerSessions } from "./edge/sessions.ts";
 import { createPresent } from "./edge/tickets.ts";
 import { registerFollow } from "./follow/follow.ts";
 import { followNotifications, type Notifications } from "./follow/notifications/notifications.ts";
+import { createReceivers } from "./follow/notifications/receivers.ts";
 import { modelOf, type Readers, sourceOf } from "./follow/sources.ts";
 import { registerHa } from "./ha/ha.ts";
 import { followMail } from "./ha/mail.ts";
@@ -63,6 +64,7 @@ import { registerBackup } from "./storage/backup.ts";
 import { registerAdoption, registerBin } from "./storage/bin.ts";
 import { registerImages } from "./storage/images.ts";
 import { registerOrphans } from "./storage/orphans.ts";
+import { registerUploads } from "./storage/uploads.ts";
 import { registerAudit } from "./tenancy/audit.ts";
 import { registerSigned } from "./tenancy/credentials.ts";
 import { ownerThere } from "./tenancy/owner-there.ts";
@@ -203,6 +205,11 @@ export function createGateway(
   const status = createStatus(configuration, supervisorSocket, connections);
   serveRoute(app, "readStatus", status);
   registerImages(app, configuration);
+  registerUploads(app, {
+    configuration,
+    isOperator: (authorization) => isAuthorized(authorization, credentialHashes),
+    receivers: receivers ?? createReceivers(configuration),
+  });
   registerBin(app, configuration);
   registerBackup(app, configuration, supervisorSocket);
   registerOrphans(app, configuration);

@@ -238,6 +238,14 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/storage/images.test.ts",
     "no more than a few images are uploaded at a time, and the next one once one of them is done",
   ],
+  "in all, are under way already; try again when one is done": [
+    "gateway/storage/uploads.test.ts",
+    "two uploads of an account are under way at a time",
+  ],
+  "redirects are not followed: name what it leads to": [
+    "gateway/storage/fetched.test.ts",
+    "a redirect is not followed, and what is no whole answer of a known length is refused; the same with 200 is fetched",
+  ],
   "cannot be replaced; choose another name": [
     "gateway/storage/images.test.ts",
     "an image of the installation is not replaced, and one of another name stands beside it",

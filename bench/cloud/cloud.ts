@@ -8,7 +8,7 @@ import type { Bundle } from "../../model/cell/cell.ts";
 import { type Testbed, withTestbedDirectory } from "../../testbed/harness.ts";
 import { firstProcesses } from "../../testbed/supervisor/first-process.ts";
 import { enterMember } from "../../testbed/supervisor/namespaces.ts";
-import { down } from "../../testbed/up.ts";
+import { down, type UpOptions } from "../../testbed/up.ts";
 import { interruptible } from "./interrupted.ts";
 
 /** A testbed with a client of its gateway, for measuring. */
@@ -17,7 +17,7 @@ export interface Cloud {
   readonly client: Client;
 }
 export const withCloud = <T>(
-  options: { readonly hosts: number; readonly servers: number },
+  options: Pick<UpOptions, "hosts" | "servers" | "personalities">,
   work: (cloud: Cloud) => Promise<T>,
 ): Promise<T> =>
   new Promise<T>((resolve, reject) => {

@@ -1,9 +1,15 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { request } from "node:https";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { FastifyInstance } from "fastify";
 import { World } from "../../core/controller/world.testing.ts";
 import { openIndex } from "../../gateway/caas/volumes/search.ts";
 import { createGateway } from "../../gateway/gateway.ts";
+import { overTls } from "../../gateway/shared/listen.ts";
 import { uuidOf } from "../../gateway/shared/uuid.ts";
 import { cellName, peerName } from "../../model/cell/identifiers.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
@@ -12,7 +18,11 @@ import { openEvents } from "../../runtime/controller/events.ts";
 import { createRoutes } from "../../runtime/controller/routes.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { servePeers } from "../../runtime/http/https.ts";
-import { createTestInstallation } from "../../runtime/installation.testing.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { heapOptions } from "../../runtime/life/heap.ts";
+import { freePort } from "../../runtime/process/free-port.testing.ts";
+import { readCredentials } from "../../runtime/transport/mutual-tls.ts";
 import { percentile } from "../measure.ts";
 
 /* One measurement in a process of its own, whose processor time is that of what is measured. The answer is one line of JSON. */
@@ -41,10 +51,10 @@ function search(count: number): Readonly<Record<string, number>> {
       } satisfies JsonObject,
     ]),
   );
-  const text = JSON.stringify(groups);
+  const written = JSON.stringify(groups);
   const began = process.cpuUsage();
   const index = openIndex(":memory:");
-  index.fill("1", JSON.parse(text) as Json);
+  index.fill("1", JSON.parse(written) as Json);
   const rebuiltMs = cpuMs(began);
   const times: number[] = [];
   for (let at = 0; at < 1000; at += 1) {
@@ -71,8 +81,13 @@ function search(count: number): Readonly<Record<string, number>> {
   return { rebuiltMs, p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) };
 }
 
-/** VMs of all cells, page by page, through a gateway and the controllers of 25 cells, all in this process. */
-async function listing(count: number): Promise<Readonly<Record<string, number>>> {
+interface Standing {
+  readonly app: FastifyInstance;
+  readonly configuration: ProcessConfiguration;
+  readonly installation: TestInstallation;
+}
+/** Within `work`: a gateway before the controllers of 25 cells with so many VMs, all in this process. */
+async function withCells<T>(count: number, serve: boolean, work: (standing: Standing) => Promise<T>): Promise<T> {
   const installation = await createTestInstallation("bench-personalities");
   const ends: (() => unknown)[] = [];
   try {
@@ -99,11 +114,21 @@ async function listing(count: number): Promise<Readonly<Record<string, number>>>
     await once(supervisor, "listening");
     const gateway = { listenFd: -1, supervisorSocket, credentialHashes };
     const made = await installation.configure(peerName("gateway"), { change: { role: "gateway", gateway } });
-    const app = createGateway(made.configuration);
+    const app = createGateway(made.configuration, undefined, serve ? overTls(made.configuration) : undefined);
     ends.push(
       () => supervisor.close(),
       () => app.close(),
     );
+    return await work({ app, configuration: made.configuration, installation });
+  } finally {
+    for (const end of ends.reverse()) await end();
+    await installation.remove();
+  }
+}
+
+/** VMs of all cells, page by page. */
+const listing = (count: number): Promise<Readonly<Record<string, number>>> =>
+  withCells(count, false, async ({ app }) => {
     const page = async (after: string): Promise<readonly [number, string]> => {
       const url = `/elements?type=VM&limit=1000${after === "" ? "" : `&after=${after}`}`;
       const answer = await app.inject({ method: "GET", url, headers: { authorization: "Bearer operator" } });
@@ -125,11 +150,68 @@ async function listing(count: number): Promise<Readonly<Record<string, number>>>
       cpus.push(cpuMs(began));
     }
     return { wallMs: percentile(walls, 0.5), cpuMs: percentile(cpus, 0.5), firstMs: walls[0] ?? 0 };
-  } finally {
-    for (const end of ends.reverse()) await end();
-    await installation.remove();
-  }
+  });
+
+/** Resident and the most that it ever was, in MiB (proc_pid_status(5)). */
+function residentMiB(pid: number): { readonly now: number; readonly most: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const of = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? Number.NaN) / 1024;
+  return { now: of("VmRSS"), most: of("VmHWM") };
 }
+/** CaaS as a process of its own: idle, and when all VMs were listed through it, page by page, three times. */
+const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
+  withCells(count, true, async ({ app, installation, configuration }) => {
+    const port = await freePort();
+    await app.listen({ host: "127.0.0.1", port });
+    const own = await freePort();
+    const personality = {
+      listen: { address: "127.0.0.1", port: own },
+      gateway: { address: "127.0.0.1", port },
+    };
+    const { file } = await installation.configure(peerName("personality.caas"), {
+      change: { role: "personality.caas", personality },
+    });
+    const main = join(import.meta.dirname, "../../gateway/main.ts");
+    const child = spawn(process.execPath, [...heapOptions, main, file], { stdio: ["ignore", "ignore", "inherit"] });
+    const { ca } = readCredentials(configuration);
+    const page = (after: string): Promise<readonly [number, string]> =>
+      new Promise((resolve, reject) => {
+        const path = `/elements?type=VM&limit=1000${after === "" ? "" : `&after=${after}`}`;
+        const headers = { authorization: "Bearer operator" };
+        const checkServerIdentity = () => undefined;
+        request({ host: "127.0.0.1", port: own, path, ca, checkServerIdentity, headers }, (answer) => {
+          text(answer).then((said) => {
+            if (answer.statusCode !== 200) reject(new Error(`${answer.statusCode}: ${said.slice(0, 300)}`));
+            else resolve([(JSON.parse(said) as readonly Json[]).length, String(answer.headers[nextHeader] ?? "")]);
+          }, reject);
+        })
+          .once("error", reject)
+          .end();
+      });
+    try {
+      await eventually("CaaS answers", () =>
+        page("")
+          .then(() => true)
+          .catch(() => false),
+      );
+      await new Promise((resolve) => setTimeout(resolve, 5000));
+      const idle = residentMiB(child.pid ?? 0);
+      for (let round = 0; round < 3; round += 1) {
+        let [found, next] = await page("");
+        while (next !== "") {
+          const [more, behind] = await page(next);
+          found += more;
+          next = behind;
+        }
+        if (found !== count) throw new Error(`${found} VMs were listed, not ${count}`);
+      }
+      return { idleMiB: idle.now, mostMiB: residentMiB(child.pid ?? 0).most };
+    } finally {
+      child.kill();
+      await once(child, "exit");
+    }
+  });
 
 /** Changes of one cell's model by so many writers who have all read before any of them writes. `test`: of what each rests on; else by version. */
 function writers(count: number, by: "test" | "version"): Readonly<Record<string, number>> {
@@ -177,6 +259,7 @@ const answers: Readonly<
 > = {
   search: () => search(Number(count)),
   listing: () => listing(Number(count)),
+  memory: () => memory(Number(count)),
   writers: () => writers(Number(count), how === "version" ? "version" : "test"),
 };
 process.stdout.write(`${JSON.stringify(await answers[what]?.())}\n`);

@@ -1,13 +1,15 @@
 import { join } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { figureOf, interleave, median, rangeOf, ratios, reportOf } from "../measure.ts";
+import { measureHarvest } from "./harvest.ts";
 
 type Measures = Readonly<Record<string, number>>;
 const measured = (...asked: readonly (string | number)[]): Promise<Measures> =>
   reportOf(join(import.meta.dirname, "personalities-process.ts"), ...asked);
 const of = (measures: Measures, name: string): number => measures[name] ?? Number.NaN;
 
-async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
+  const { quick, say } = options;
   const figures: Figure[] = [];
   const figure = (...said: Parameters<typeof figureOf>): void => void figures.push(figureOf(...said));
 
@@ -29,6 +31,11 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     "CloudStack 4.20: 9.8 – 17.3 s",
   );
   figure("processor time of it", "s", of(listed, "cpuMs") / 1000, null, "gateway and 25 controllers");
+
+  say(`memory of CaaS with ${vms} VMs`);
+  const held = await measured("memory", vms);
+  figure("CaaS as a process, resident, idle", "MiB", of(held, "idleMiB"), 60);
+  figure(`the most while ${vms} VMs are listed through it`, "MiB", of(held, "mostMiB"), 120);
 
   say("writers of one cell");
   let [lost, again] = [0, 0];
@@ -58,14 +65,14 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     `processor time; for 640 changes ${again} were refused and made again`,
   );
   figure("changes that were lost", "×", lost, 0, "of all that were answered as done");
-  return figures;
+  return [...figures, ...(await measureHarvest(options))];
 }
 
 export const personalities: Bench = {
-  title: "Personalities: lists, searches and writers",
+  title: "Personalities: lists, searches, writers, memory and harvests",
   method:
     "Each in a process of its own. Lists: a gateway and the controllers of 25 cells over mutual TLS, all in one process, pages of 1,000, the median of five. " +
     "Searches: a thousand by people of a hundred accounts, by words, tags and names, 100 answers at most. Writers: all 16 have read before any of them " +
-    "writes, at the controller's step function. Not measured here: harvests, memory.",
+    "writes, at the controller's step function. Memory: CaaS as a process, before that gateway in another one. Harvests: in a cloud of processes (root).",
   run: measureAll,
 };

@@ -371,13 +371,21 @@ export class Client {
     return this.#gateway.ask("listImages", { parameters: {} });
   }
 
-  /** Sends the file as it is read. Rejects like the other methods. */
-  async addImage(upload: ImageUpload): Promise<ImageAdded> {
-    const { name, format, replace } = upload;
-    const url = `${this.#configuration.url}${addressOf("addImage", { name }, { format, replace: replace || undefined })}`;
-    const { status, text } = await sendFile(url, this.#configuration.credential, upload);
+  /** What is so large, or lasts so long, that it goes by a connection of its own. Rejects like the other methods. */
+  async apart<T>(
+    address: string,
+    send: (url: string, credential: string) => Promise<{ readonly status: number; readonly text: string }>,
+  ): Promise<T> {
+    const { status, text } = await send(`${this.#configuration.url}${address}`, this.#configuration.credential);
     if (status !== 200) throw refusalOf(status, text);
-    return JSON.parse(text) as ImageAdded;
+    return JSON.parse(text) as T;
+  }
+
+  /** Sends the file as it is read. */
+  addImage(upload: ImageUpload): Promise<ImageAdded> {
+    const { name, format, replace } = upload;
+    const address = addressOf("addImage", { name }, { format, replace: replace || undefined });
+    return this.apart(address, (url, credential) => sendFile(url, credential, upload));
   }
 
   deleteImage(name: string): Promise<ImageRemoved> {
@@ -385,12 +393,9 @@ export class Client {
   }
 
   /** A cell's controller starts again with this file as its store. */
-  async returnStore(cell: string, file: string, bytes: number): Promise<StoreReturned> {
-    const url = `${this.#configuration.url}${addressOf("returnStore", { cell }, {})}`;
+  returnStore(cell: string, file: string, bytes: number): Promise<StoreReturned> {
     const upload = { file, bytes, onProgress: () => undefined };
-    const { status, text } = await sendFile(url, this.#configuration.credential, upload);
-    if (status !== 200) throw refusalOf(status, text);
-    return JSON.parse(text) as StoreReturned;
+    return this.apart(addressOf("returnStore", { cell }, {}), (url, credential) => sendFile(url, credential, upload));
   }
 
   ha(): Promise<HaReport> {

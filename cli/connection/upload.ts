@@ -16,6 +16,35 @@ export interface ImageUpload {
   readonly onProgress: (sentBytes: number) => void;
 }
 
+/** What is asked for so long that `fetch` would give it up before its answer. */
+export async function askLong(
+  url: string,
+  credential: string,
+  { method, body }: { readonly method: string; readonly body: object },
+): Promise<{ readonly status: number; readonly text: string }> {
+  const text = JSON.stringify(body);
+  const outgoing = (url.startsWith("https:") ? tlsRequest : plainRequest)(url, {
+    method,
+    agent: false,
+    headers: {
+      authorization: `Bearer ${credential}`,
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(text),
+    },
+  });
+  try {
+    return await new Promise((resolve, reject) => {
+      outgoing.once("error", reject);
+      outgoing.once("response", (response) => {
+        textOf(response).then((said) => resolve({ status: response.statusCode ?? 0, text: said }), reject);
+      });
+      outgoing.end(text);
+    });
+  } catch (error) {
+    throw unreachable(new URL(url).origin, error);
+  }
+}
+
 /**
  * Sends a file as the body of a PUT, as fast as it is taken, and resolves with the answer, which may come before the last
  * byte. `fetch` would neither announce a stream's length nor tell how far it is.

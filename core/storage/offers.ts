@@ -1,4 +1,4 @@
-import { isServiceImage } from "../../model/cell/image-name.ts";
+import { isOfFew } from "../../model/cell/image-name.ts";
 import type { OfferedImage } from "../../model/check/check-storage.ts";
 import { maximumCount } from "../../model/json/reader.ts";
 import type { AgentServer, StorageOffers } from "../documents/vocabulary.ts";
@@ -49,8 +49,7 @@ const readable = (amountMiB: number): number => Math.min(amountMiB, maximumCount
 
 const offered = (images: Iterable<OfferedImage>): Pick<StorageOffers, "images"> => {
   const sizes = new Map<string, number>();
-  for (const { name, sizeMiB } of images)
-    if (!isServiceImage(name)) sizes.set(name, Math.max(sizeMiB, sizes.get(name) ?? 0));
+  for (const { name, sizeMiB } of images) if (!isOfFew(name)) sizes.set(name, Math.max(sizeMiB, sizes.get(name) ?? 0));
   const sorted = [...sizes].sort(([a], [b]) => (a < b ? -1 : 1));
   return sorted.length === 0 ? {} : { images: sorted.map(([name, sizeMiB]) => ({ name, sizeMiB })) };
 };

@@ -16,7 +16,7 @@ import { serveRoute } from "../requests/serve.ts";
  * credential what it says at all; a cursor names a cell and where to go on in it, so that no cell is asked for what is in the pages before.
  */
 const patienceMs = 10_000;
-/** Cells that are asked at a time, from one on: twice as many as long as they do not fill the page. */
+/** Cells that are asked at a time. */
 const mostAtOnce = 32;
 /** Of a header, in names. */
 const mostMissing = 50;
@@ -75,9 +75,10 @@ export async function pageOver({ cells, limit, position, ask }: Walk): Promise<{
   const items: ListedElement[] = [];
   const missing: string[] = [];
   let isMore = false;
-  for (let atOnce = 1; left.length > 0 && items.length < limit; atOnce = Math.min(2 * atOnce, mostAtOnce)) {
+  for (let atOnce = 1; left.length > 0 && items.length < limit; ) {
     const asked = left.splice(0, atOnce);
     const most = limit - items.length;
+    const before = items.length;
     const found = await Promise.all(
       asked.map((cell) => {
         const isBegun = cell === position?.cell;
@@ -91,10 +92,25 @@ export async function pageOver({ cells, limit, position, ask }: Walk): Promise<{
       isMore ||= taken.length < here.length || each?.isMore === true;
       items.push(...taken);
     }
+    atOnce = nextAtOnce(asked, position, { found: items.length - before, wanted: limit - items.length });
   }
   const last = items.at(-1);
   const next = last !== undefined && (isMore || left.length > 0) ? cursorOf(whole, `${last.cell} ${last.uid}`) : null;
   return { items, next, missing };
+}
+
+/**
+ * So many as would fill the page if all had as much as these, and twice as many at most: what is more than the page takes is read for nothing. Of the
+ * cell in which the page begins nothing follows, since it may have been at its end.
+ */
+function nextAtOnce(
+  asked: readonly string[],
+  position: Walk["position"],
+  { found, wanted }: { readonly found: number; readonly wanted: number },
+): number {
+  if (asked.length === 1 && asked[0] === position?.cell) return 1;
+  const each = found / asked.length;
+  return Math.max(1, Math.min(2 * asked.length, mostAtOnce, each === 0 ? mostAtOnce : Math.ceil(wanted / each)));
 }
 
 function positionIn(cursor: string): { readonly cell: string; readonly uid: string } {

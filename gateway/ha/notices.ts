@@ -1,5 +1,4 @@
-import { lookup as resolveName } from "node:dns/promises";
-import { request as httpRequest } from "node:http";
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { BlockList, isIP } from "node:net";
 import { isObject } from "../../core/outbox.ts";
@@ -8,6 +7,7 @@ import type { SignedNotice } from "../../runtime/ha/notices.ts";
 import { keepConnection } from "../../runtime/http/https.ts";
 import { network, type ProcessConfiguration } from "../../runtime/installation.ts";
 import { askWaiting, whileThere } from "../requests/waited-on.ts";
+import { byNameServers, type Resolve } from "./names-outside.ts";
 
 /*
  * Carries notices of alerts outside, one after the other. Where a URL leads is looked at each time, and what was looked at is what is spoken to:
@@ -42,14 +42,12 @@ export const isOutside = (address: string): boolean => {
   return family === 4 ? !inside.ipv4.check(address) : !inside.ipv6.check(address, "ipv6");
 };
 
-export type Resolve = (name: string) => Promise<readonly { readonly address: string }[]>;
-const byTheSystem: Resolve = (name) => resolveName(name, { all: true });
 /** An address of that name that may be spoken to. Rejects with a sentence where there is none. @param what of what kind it is: "a webhook" */
 export const outsideAddress = async (
   name: string,
   what: string,
   allows: typeof isOutside = isOutside,
-  resolve: Resolve = byTheSystem,
+  resolve: Resolve = byNameServers(),
 ): Promise<string> => {
   const found = isIP(name) !== 0 ? [{ address: name }] : await resolve(name);
   const refused = found.find(({ address }) => !allows(address));
@@ -64,6 +62,27 @@ export const outsideAddress = async (
 export const outsideOf = (url: URL, allows: typeof isOutside = isOutside, resolve?: Resolve): Promise<string> =>
   outsideAddress(url.hostname.replace(/^\[|\]$/g, ""), "a webhook", allows, resolve);
 
+/** A request of what a URL leads to, at the address that was looked at, by the name that was said. */
+export const requestAt = (
+  address: string,
+  url: URL,
+  { headers, ...options }: { readonly method: string; readonly headers: object; readonly signal: AbortSignal },
+  answered: (response: IncomingMessage) => void,
+): ClientRequest =>
+  (url.protocol === "https:" ? httpsRequest : httpRequest)(
+    {
+      host: address,
+      port: url.port === "" ? undefined : Number(url.port),
+      path: `${url.pathname}${url.search}`,
+      // By the name that was said, whatever address it has now.
+      ...(isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
+      agent: false,
+      ...options,
+      headers: { host: url.host, ...headers, connection: "close" },
+    },
+    answered,
+  );
+
 /** Null: it was taken; else why not, a sentence. */
 export const postNotice = async (
   { url: text, body, signature, number }: SignedNotice,
@@ -74,30 +93,17 @@ export const postNotice = async (
     const url = new URL(text);
     const host = await outsideOf(url, allows, resolve);
     const status = await new Promise<number>((resolve, reject) => {
-      const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(
-        {
-          host,
-          port: url.port === "" ? undefined : Number(url.port),
-          path: `${url.pathname}${url.search}`,
-          // By the name that was said, whatever address it has now.
-          ...(isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
-          method: "POST",
-          signal: AbortSignal.timeout(postMs),
-          agent: false,
-          headers: {
-            host: url.host,
-            "content-type": "application/json",
-            "content-length": Buffer.byteLength(body),
-            "cells-signature": signature,
-            "cells-notice": `${number}`,
-            connection: "close",
-          },
-        },
-        (response) => {
-          response.destroy();
-          resolve(response.statusCode ?? 0);
-        },
-      );
+      const headers = {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
+        "cells-signature": signature,
+        "cells-notice": `${number}`,
+      };
+      const asked = { method: "POST", headers, signal: AbortSignal.timeout(postMs) };
+      const request = requestAt(host, url, asked, (response) => {
+        response.destroy();
+        resolve(response.statusCode ?? 0);
+      });
       request.once("error", reject);
       request.end(body);
     });

@@ -1,18 +1,25 @@
-import { readFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import type { ImageAdded, ImageRemoved, ImageSummary } from "../../model/api.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
-import { imageNameRule, isImageName } from "../../model/cell/image-name.ts";
-import { boolean, json, list, nullable, number, record, type Schema, text } from "../../model/contract/schema.ts";
-import type { OutgoingPeerRequest } from "../../runtime/http/https.ts";
-import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { askPeer } from "../requests/ask-peer.ts";
+import { imageNameRule, isImageName, isUpload } from "../../model/cell/image-name.ts";
+import { json } from "../../model/contract/schema.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { pageFor } from "../requests/paging.ts";
-import { answerAs, refusalIn } from "../requests/peer-answer.ts";
 import { type RefusedError, refused } from "../requests/refused.ts";
 import { type Asked, serveRoute } from "../requests/serve.ts";
+import {
+  answerTimeoutMs,
+  createImageServers,
+  type Failure,
+  failed,
+  type ImageServers,
+  type ServerImage,
+  type Staged,
+  stagedImage,
+  type Told,
+} from "./image-servers.ts";
+import { spread } from "./spread.ts";
 
 /**
  * The operator's images. Each storage server has its own list, and makes up its own mind about every upload; the gateway
@@ -20,33 +27,7 @@ import { type Asked, serveRoute } from "../requests/serve.ts";
  * server that is away is left out and named: the Storage Manager places an image's volumes where the image is, and
  * adding the same file again brings it to the server that lacks it.
  */
-interface ServerImage {
-  readonly name: string;
-  readonly digest: string;
-  readonly sizeMiB: number;
-  readonly provided: boolean;
-}
-interface Staged extends Omit<ServerImage, "provided"> {
-  readonly id: string | null;
-}
-const parts = { name: text(), digest: text(), sizeMiB: number };
-const serverImages = list(record<ServerImage>({ ...parts, provided: boolean }));
-const stagedImage = record<Staged>({ ...parts, id: nullable(text()) });
-interface Failure {
-  readonly server: string;
-  readonly status: number;
-  readonly code: string;
-  readonly message: string;
-}
-/** What one server answered. */
-type Told<T> = { readonly server: string; readonly value: T } | Failure;
-const failed = <T>(told: Told<T>): told is Failure => "code" in told;
-
-const answerTimeoutMs = 5_000;
-/** A conversion takes minutes at most, and the server ends it itself; then comes the turn of the next. */
-const conversionMs = 2 * 60 * 60_000;
 const mostUploads = 4;
-const stallMs = 60_000;
 
 export function registerImages(app: FastifyInstance, configuration: ProcessConfiguration): void {
   const images = new Images(configuration);
@@ -57,9 +38,10 @@ export function registerImages(app: FastifyInstance, configuration: ProcessConfi
     serveRoute(scope, "listImages", async ({ query }, reply) =>
       pageFor("listImages", await images.list(), query, reply),
     );
-    serveRoute(scope, "addImage", ({ parameters, query, request }) =>
-      images.add(nameIn(parameters.name), query, request.raw),
-    );
+    serveRoute(scope, "addImage", ({ parameters, query, request }) => {
+      if (isUpload(parameters.name)) throw refused(400, "image/bad-name", "such a name is of what users upload");
+      return images.add(nameIn(parameters.name), query, request.raw);
+    });
     serveRoute(scope, "removeImage", ({ parameters }) => images.remove(nameIn(parameters.name)));
   });
 }
@@ -70,17 +52,17 @@ function nameIn(name: string): string {
 }
 
 class Images {
-  readonly #configuration: ProcessConfiguration;
+  readonly #at: ImageServers;
   #uploads = 0;
 
   constructor(configuration: ProcessConfiguration) {
-    this.#configuration = configuration;
+    this.#at = createImageServers(configuration);
   }
 
   /** By name and digest; an image that differs between servers has an entry for each. */
   async list(): Promise<readonly ImageSummary[]> {
     const found = new Map<string, ImageSummary>();
-    for (const told of await this.#lists()) {
+    for (const told of await this.#at.lists()) {
       if (failed(told)) continue;
       for (const { name, digest, sizeMiB, provided } of told.value) {
         const key = `${name} ${digest}`;
@@ -103,7 +85,7 @@ class Images {
       throw refused(503, "busy", `${mostUploads} images are being uploaded already; try again when one is done`);
     this.#uploads += 1;
     try {
-      const lists = await this.#lists();
+      const lists = await this.#at.lists();
       const away = lists.filter(failed);
       const there = lists.flatMap((told) => (failed(told) ? [] : [told]));
       checkName(name, replace, there, away);
@@ -121,29 +103,15 @@ class Images {
   }
 
   async remove(name: string): Promise<ImageRemoved> {
-    const servers = await this.#servers();
+    const servers = await this.#at.names();
     const told = await Promise.all(
-      servers.map((server) => this.#ask(server, { method: "DELETE", path: `/images/${name}` }, json)),
+      servers.map((server) => this.#at.ask(server, { method: "DELETE", path: `/images/${name}` }, json)),
     );
     const gone = told.flatMap((each) => (failed(each) ? [] : [each.server]));
     const failures = told.filter(failed).filter(({ code }) => code !== "image/unknown");
     const [first] = failures.length > 0 ? failures : told.filter(failed);
     if (gone.length === 0 && first !== undefined) throw refused(first.status, first.code, first.message);
     return { name, servers: gone, missing: failures.map(missing) };
-  }
-
-  async #servers(): Promise<readonly string[]> {
-    const { peers } = JSON.parse(await readFile(this.#configuration.peersFile, "utf8")) as PeerBook;
-    const names = Object.keys(peers).filter((peer) => peer.startsWith("agent."));
-    return names.map((peer) => peer.slice("agent.".length)).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  }
-
-  async #lists(): Promise<readonly Told<readonly ServerImage[]>[]> {
-    return Promise.all(
-      (await this.#servers()).map((server) =>
-        this.#ask(server, { method: "GET", path: "/images", timeoutMs: answerTimeoutMs }, serverImages),
-      ),
-    );
   }
 
   /** Sends the body to every server at once, as fast as the slowest of them takes it. All of them take it, or none. */
@@ -158,7 +126,7 @@ class Images {
     const answers = ways.map(async (way) => {
       // `keep-alive`: an answer that comes before the body's end must not be lost with a connection closed behind it.
       const headers = { "content-length": length, connection: "keep-alive" };
-      const told = await this.#ask(way.server, { method: "PUT", path, body: way.stream, headers }, stagedImage);
+      const told = await this.#at.ask(way.server, { method: "PUT", path, body: way.stream, headers }, stagedImage);
       // Whoever waits for it to take more goes on without it.
       way.stream.destroy();
       for (const { server, stream } of failed(told) ? ways : [])
@@ -184,7 +152,7 @@ class Images {
     const causes = failures.filter(({ server }) => !cutOff.has(server));
     await Promise.all(
       staged.map(({ server, value }) =>
-        this.#ask(
+        this.#at.ask(
           server,
           { method: "DELETE", path: `/images/${value.name}?staged=${value.id}`, timeoutMs: answerTimeoutMs },
           json,
@@ -203,7 +171,7 @@ class Images {
       staged.map(async ({ server, value }): Promise<Told<unknown>> => {
         if (value.id === null) return { server, value };
         const path = `/images/${name}?staged=${value.id}${replace ? "&replace=true" : ""}`;
-        return this.#ask(server, { method: "POST", path }, json);
+        return this.#at.ask(server, { method: "POST", path }, json);
       }),
     );
     const failures = told.filter(failed);
@@ -212,27 +180,6 @@ class Images {
     const { digest, sizeMiB } = any.value;
     const servers = told.flatMap((each) => (failed(each) ? [] : [each.server]));
     return { name, digest, sizeMiB, servers, missing: failures.map(missing) };
-  }
-
-  async #ask<T>(
-    server: string,
-    { timeoutMs, ...request }: OutgoingPeerRequest & { readonly timeoutMs?: number },
-    schema: Schema<T>,
-  ): Promise<Told<T>> {
-    try {
-      const answer = await askPeer(this.#configuration, peerName(`agent.${server}`), {
-        idleTimeoutMs: conversionMs,
-        ...(timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) }),
-        ...request,
-      });
-      const body = await answer.text();
-      if (answer.status === 200) return { server, value: answerAs(schema, body, `agent.${server}`) };
-      const { code = "image/failed", message = "it failed; its log says why" } = refusalIn(body);
-      return { server, status: answer.status, code, message };
-    } catch (error) {
-      const message = `the storage server ${server} does not answer: ${(error as Error).message}`;
-      return { server, status: 503, code: "image/unreachable", message };
-    }
   }
 }
 
@@ -275,28 +222,3 @@ function checkName(
       `there is an image "${name}" already; choose another name, or replace it (--replace)`,
     );
 }
-
-/** Gives every chunk to all streams that still take any. Rejects when the sender breaks off. */
-async function spread(body: IncomingMessage, streams: readonly PassThrough[]): Promise<void> {
-  for (const stream of streams) stream.on("error", () => undefined);
-  // The connection is still needed for the answer when nobody takes any more.
-  for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-    const open = streams.filter((stream) => !stream.destroyed);
-    if (open.length === 0) break;
-    await Promise.all(open.map((stream) => (stream.write(chunk) ? undefined : drained(stream))));
-  }
-  body.resume();
-  for (const stream of streams) if (!stream.destroyed) stream.end();
-}
-
-/** Also when it is closed; a server that takes nothing for too long is given up, and with it the upload. */
-const drained = (stream: PassThrough): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(() => stream.destroy(new Error("it took no byte for a minute")), stallMs);
-    const go = (): void => {
-      clearTimeout(timer);
-      stream.off("drain", go).off("close", go);
-      resolve();
-    };
-    stream.on("drain", go).on("close", go);
-  });

@@ -6,6 +6,7 @@ import { routeNames, routeOf, type ServedAt } from "../../model/contract/routes.
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
 import { poolRoutes } from "../../model/contract/tenancy/pool-routes.ts";
 import { type CellOwner, rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
+import { uploadRoutes } from "../../model/contract/tenancy/volumes/uploads.ts";
 import type { Json } from "../../model/json/json.ts";
 import { keepNewest } from "../../model/limits.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
@@ -285,7 +286,7 @@ const waitForWork: readonly string[] = [
 ];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
 const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin", "logOutByProvider"] as const;
-/** Of whole hosts cells and the root controller are asked. */
+/** Of whole hosts cells and the root controller are asked; uploads go to storage servers. */
 const elsewhere: readonly string[] = [
   "readAudit",
   "logInSigned",
@@ -293,6 +294,7 @@ const elsewhere: readonly string[] = [
   "readSignInCode",
   ...byProvider,
   ...Object.keys(poolRoutes),
+  ...Object.keys(uploadRoutes),
 ];
 
 /** Logins from one address at a time: whoever waits for one takes a place of nobody else. */

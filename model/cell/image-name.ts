@@ -8,3 +8,9 @@ export const imageNameRule = "letters, digits, `.`, `_` and `-`, at most 63, the
 
 /** Images of services are the root cell's alone, and no other cell is told of them. */
 export const isServiceImage = (name: string): boolean => /^service(?:-|$)/.test(name);
+
+/** Bytes that somebody uploaded, until a persistent volume is made of them: whose they are and which, each a hash or random. */
+export const uploadImage = (owner: string, id: string): string => `upload-${owner}-${id}`;
+export const isUpload = (name: string): boolean => /^upload-[0-9a-f]{16}-[0-9a-f]{32}$/.test(name);
+/** Of whom no list tells that all cells read. */
+export const isOfFew = (name: string): boolean => isServiceImage(name) || isUpload(name);

@@ -1,6 +1,6 @@
 import type { Cell, Element, VmElement, VolumeElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
-import { isServiceImage } from "../cell/image-name.ts";
+import { isOfFew } from "../cell/image-name.ts";
 import type { OfferedImage, StorageOffer } from "../check/check-storage.ts";
 import { closestName } from "../diagnostics/closest-name.ts";
 import type { Plan } from "./plan-types.ts";
@@ -38,8 +38,8 @@ function ofImage(
   { import: image, sizeMiB }: VolumeElement,
   images: readonly OfferedImage[] | undefined,
 ): string | null {
-  // Images of services are the operator's, and in nobody's list.
-  if (image === undefined || images === undefined || isServiceImage(image)) return null;
+  // Images of services are the operator's, uploads their account's, and in nobody's list.
+  if (image === undefined || images === undefined || isOfFew(image)) return null;
   const found = images.find(({ name }) => name === image);
   if (found === undefined) {
     const names = images.map(({ name }) => name);

@@ -10,6 +10,8 @@ import type { AuditQuery } from "./read-audit.ts";
  */
 /** Header of a request by the gateway: address of the client, as the gateway saw it. */
 export const sourceHeader = "cells-client-address";
+/** The same: a user who may have it done. Absent: the operator. */
+export const userHeader = "cells-client-user";
 
 export interface AuditAccess {
   /** Before something is done that the service itself is not asked for. Resolves when that is durable. */
@@ -24,9 +26,10 @@ export function askedBy(
   asked: Pick<AuditEntry, "verb" | "target" | "what">,
 ): AuditEntry {
   const source = headers[sourceHeader];
+  const user = headers[userHeader];
   const via = viaIn(headers[viaHeader]);
   return {
-    who: "operator",
+    who: typeof user === "string" && user !== "" ? user.slice(0, 200) : "operator",
     door: kindOf(peer) ?? peer,
     ...(typeof source === "string" ? { source } : {}),
     ...(via === undefined ? {} : { via }),

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import type { ImageSummary } from "../../model/api.ts";
+import type { VolumeDetails } from "../../model/contract/tenancy/volumes/volumes.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { cacheDirectory } from "../places.ts";
 import { stateOf } from "./questions.testing.ts";
@@ -47,7 +48,7 @@ const qemu = (...command: readonly string[]): string =>
   execFileSync(command[0] ?? "", command.slice(1), { encoding: "utf8" });
 
 test("images from outside become volumes, or are refused with their reason", { skip }, async (suite) => {
-  await withTestbed({ hosts: 1, servers: 2 }, async (t) => {
+  await withTestbed({ hosts: 1, servers: 2, personalities: ["caas"] }, async (t) => {
     const work = dirname(t.configFile);
     const raw = join(work, "tiny.raw");
     const { disk } = JSON.parse(readFileSync(join(tiny, "manifest.json"), "utf8")) as { readonly disk: string };
@@ -89,6 +90,31 @@ test("images from outside become volumes, or are refused with their reason", { s
         // What is behind the image's end is zeros, which `compare` takes for the same.
         qemu("qemu-img", "compare", "-q", "-f", "raw", "-F", "qcow2", raw, await diskOf(t, path));
       }
+    });
+
+    await suite.test("bytes of a user's become a persistent volume, whole or not at all", async () => {
+      const digest = qemu("sha256sum", raw).split(" ")[0] ?? "";
+      const bring = (name: string, sha256: string): string[] => [
+        "volume",
+        "create",
+        name,
+        "--upload",
+        raw,
+        "--format",
+        "raw",
+        "--sha256",
+        sha256,
+      ];
+      await refused(t, /have the SHA-256 .*nothing of them is kept/, ...bring("wrong", "0".repeat(64)));
+      await said(t, ...bring("mine", digest));
+      const show = async (): Promise<VolumeDetails> =>
+        JSON.parse(await said(t, "volume", "show", "mine", "--output", "json")) as VolumeDetails;
+      await until("it is made", async () => (await show()).versions[0]?.phase === "ready");
+      const { uid } = await show();
+      const disk = await diskOf(t, `primary/volumes/${uid}/v1`);
+      qemu("qemu-img", "compare", "-q", "-f", "raw", "-F", "qcow2", raw, disk);
+      await until("nothing waits any more", async () => !(await said(t, "image", "list")).includes("upload-"));
+      await said(t, "volume", "delete", "mine", "--allow-destroy", "mine");
     });
 
     await suite.test("what is hostile, or is not what it is said to be, is refused with its reason", async () => {

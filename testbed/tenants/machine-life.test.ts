@@ -3,12 +3,14 @@ import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { ElementState, ServiceEvent } from "../../model/api.ts";
+import type { VolumeDetails } from "../../model/contract/tenancy/volumes/volumes.ts";
 import { onceSoon, type Testbed, withTestbed } from "../harness.ts";
 import { execIn, stateOf as stateOrNull } from "./questions.testing.ts";
 
 /**
  * How the life of a VM ends, and goes on: guests that reboot, panic, power off, or run and do not answer, each told apart
- * and each come back. One testbed and three guests; what can happen to several at once does, since boots cost CPU.
+ * and each come back. One testbed and three guests; what can happen to several at once does, since boots cost CPU. Last, what one of them
+ * wrote outlives its cell.
  */
 const machine = (name: string, more: string, beside = ""): string => `
   ${name} extends {
@@ -77,7 +79,7 @@ const machines = async (t: Testbed): Promise<readonly string[]> => {
 test("guests that reboot, panic, power off or fall silent are told apart and come back", {
   skip: process.getuid?.() === 0 ? false : "needs root",
 }, async (t) => {
-  await withTestbed({ hosts: 1, servers: 1 }, async (testbed) => {
+  await withTestbed({ hosts: 1, servers: 1, personalities: ["caas"] }, async (testbed) => {
     const file = join(dirname(testbed.configFile), "life.sf");
     writeFileSync(file, specification);
 
@@ -171,5 +173,52 @@ test("guests that reboot, panic, power off or fall silent are told apart and com
         ],
       );
     });
+
+    await t.test(
+      "bytes that a guest wrote outlive its cell in a persistent volume, and are another guest's",
+      async () => {
+        const digest = await inGuest(
+          testbed,
+          "plain",
+          "[ -e /root/bytes ] || { head -c 3000000 /dev/urandom > /root/new && sync && mv /root/new /root/bytes && sync; }; sha256sum /root/bytes",
+        );
+        assert.match(digest, /^[0-9a-f]{64} /);
+        await cells(testbed, "stop", "life/plain/vm");
+        await cells(testbed, "volume", "create", "kept", "--from", "life/plain/boot");
+        await cells(
+          testbed,
+          "delete",
+          "life",
+          "--yes",
+          "--allow-destroy",
+          names.map((name) => `life/${name}/boot`).join(),
+        );
+        const kept = async (): Promise<VolumeDetails> =>
+          JSON.parse(await cells(testbed, "volume", "show", "kept", "--output", "json")) as VolumeDetails;
+        const { reference } = await kept();
+        const again = `again extends Cell {
+        boot extends VolumeCopy { x.image "${reference}"; }
+        vm extends VM { x.memory 128; }
+        disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
+      }
+`;
+        writeFileSync(file, again);
+        await cells(testbed, "apply", file, "--yes");
+        assert.deepEqual(
+          (await kept()).versions.map(({ phase }) => phase),
+          ["ready"],
+        );
+        const end = performance.now() + 240_000;
+        for (;;) {
+          const { code, stdout } = await execIn(testbed, "again/vm", ["sh", "-c", "sha256sum /root/bytes"]);
+          if (code === 0) {
+            assert.equal(stdout.trim(), digest);
+            break;
+          }
+          assert.ok(performance.now() < end, "the other guest never answered");
+          await new Promise((resolve) => setTimeout(resolve, 300));
+        }
+      },
+    );
   });
 });

@@ -2,10 +2,10 @@ import { stat } from "node:fs/promises";
 import type { MissingServer } from "../../../model/api.ts";
 import { imageNameRule, isImageName } from "../../../model/cell/image-name.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
+import { formatOf, type ImageFormat, readHead } from "../../connection/image-format.ts";
 import { type Context, printJson } from "../../context/context.ts";
 import { usage } from "../../terminal/failure.ts";
 import { table } from "../../terminal/terminal.ts";
-import { formatOf, type ImageFormat, readHead } from "./image-format.ts";
 
 /** `cells image add`, `list` and `delete`. */
 

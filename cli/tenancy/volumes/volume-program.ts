@@ -14,6 +14,10 @@ const withSource = (command: Command): Command =>
   command
     .option("--size <mib>", "of an empty one; of any other at least what it comes from has", countOf)
     .option("--image <name>", "of an image of the installation")
+    .option("--upload <file>", "of a file of this machine, raw or qcow2")
+    .option("--url <url>", "of what everybody on the Internet gets there; with --sha256 and --format")
+    .option("--sha256 <digest>", "what the bytes of --upload or --url must have")
+    .option("--format <format>", "raw or qcow2 (default: what the file of --upload is)")
     .option("--from <path>", "harvest a volume of a cell: shop/db/disk")
     .option("--of <volume>", "a clone of another persistent volume, NAME or NAME@VERSION")
     .option("--read-only", "any number of VMs read it, and none writes it");
@@ -53,14 +57,18 @@ export const volumeCommands: Register = (program, context, withHelp) => {
     withSource(
       volume
         .command("create")
-        .description("make one: empty, of an image, a clone, or harvested from a cell")
+        .description("make one: empty, of an image, of a file or a URL, a clone, or harvested from a cell")
         .argument("<name>", "unique in its account"),
     )
       .option("--tag <tag>", "may be given several times", collect)
       .option("--text <text>", "what it is for")
       .option("--account <path>", "whose it is (default: your account's)")
       .action(async (name, options) => (await volumes()).createVolume(context(), name, options)),
-    ["cells volume create data --size 1024", "cells volume create golden --from shop/db/disk --tag web"],
+    [
+      "cells volume create data --size 1024",
+      "cells volume create golden --from shop/db/disk --tag web",
+      "cells volume create debian --upload debian-13.qcow2",
+    ],
   );
   withHelp(
     volume

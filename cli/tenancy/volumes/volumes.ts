@@ -12,6 +12,7 @@ import { type Context, cellOfPath } from "../../context/context.ts";
 import { usage } from "../../terminal/failure.ts";
 import { pathOf } from "../names.ts";
 import { columns, found, print } from "../people.ts";
+import { type Brought, bring } from "./uploads.ts";
 
 /* `cells volume`: persistent volumes, which CaaS has. People write names; what is said to the cloud are UIDs, which a list tells. */
 
@@ -105,14 +106,17 @@ export const showVolume = (context: Context, written: string): Promise<void> =>
     printVolume(context, await client.ask("readVolume", { parameters: { uid } })),
   );
 
-export interface Source {
+export interface Source extends Brought {
   readonly size?: number;
   readonly image?: string;
   readonly from?: string;
   readonly of?: string;
   readonly readOnly?: true;
 }
-async function sourceOf(client: Client, { size, image, from, of, readOnly }: Source): Promise<VolumeSource> {
+async function sourceOf(client: Client, source: Source): Promise<VolumeSource> {
+  const { size, image, from, of, readOnly, upload, url } = source;
+  if ((upload !== undefined || url !== undefined) && (image !== undefined || from !== undefined || of !== undefined))
+    throw usage("--upload, --url, --image, --from and --of each say where it comes from: give one");
   if (from !== undefined && of !== undefined) throw usage("--from and --of both say where it comes from: give one");
   const common = {
     ...(size === undefined ? {} : { sizeMiB: size }),
@@ -145,13 +149,37 @@ export const createVolume = (context: Context, name: string, options: Source & N
       ...(text === undefined ? {} : { text }),
       ...(account === undefined ? {} : { account: pathOf(account) }),
     };
-    printVolume(context, await client.changed("addVolume", { parameters: {}, body }));
+    const made = await withBytes(context, client, options, (brought) =>
+      client.changed("addVolume", { parameters: {}, body: { ...body, ...brought } }),
+    );
+    printVolume(context, made);
   });
 export const addVersion = (context: Context, written: string, source: Source): Promise<void> =>
   withVolume(context, written, async (client, { uid }) => {
     const body = await sourceOf(client, source);
-    printVolume(context, await client.ask("addVolumeVersion", { parameters: { uid }, body }));
+    const made = await withBytes(context, client, source, (brought) =>
+      client.ask("addVolumeVersion", { parameters: { uid }, body: { ...body, ...brought } }),
+    );
+    printVolume(context, made);
   });
+/** Of what was brought nothing stays where no volume is made of it. */
+async function withBytes<T>(
+  context: Context,
+  client: Client,
+  source: Source,
+  work: (brought: Pick<VolumeSource, "upload">) => Promise<T>,
+): Promise<T> {
+  const brought = await bring(context, client, source);
+  if (brought === null) return work({});
+  try {
+    return await work({ upload: brought.id });
+  } catch (error) {
+    // Where the answer is lost the volume may be made of it.
+    if (error instanceof Refused && error.status < 500)
+      await client.ask("removeUpload", { parameters: { id: brought.id } }).catch(() => undefined);
+    throw error;
+  }
+}
 
 export interface Changed {
   readonly name?: string;

@@ -110,6 +110,20 @@ test("a volume that the manager cannot work with is set aside and named, and all
   assert.ok(world.events.includes("document/refused"));
 });
 
+test("what somebody uploaded is for the cell of the persistent volumes: no other is told of it, or gets it by its name", () => {
+  const upload = `upload-${"0".repeat(16)}-${"1".repeat(32)}`;
+  const world = new StorageWorld({ s1: { freeMiB: 5000, images: { [upload]: 8, tiny: 100 } } });
+  const primary = peerName("controller.primary");
+  world.want("volume/a-1", volume("a-1", image(upload)));
+  assert.equal(world.volume("a-1")?.reason, `no image "${upload}"; there are: tiny`);
+  world.want("volume/a-2", volume("a-2", image("other")));
+  assert.equal(world.volume("a-2")?.reason, 'no image "other"; there are: tiny');
+  world.want("volume/p-1", { ...volume("p-1", image(upload)), cell: "primary" as never }, primary);
+  world.settle();
+  assert.equal(world.volume("p-1", primary)?.phase, "ready");
+  assert.equal(world.volume("a-1")?.phase, "waiting");
+});
+
 test("the services' own image is the root cell's: to every other cell there is none, and it is not told of it", () => {
   const world = new StorageWorld({ s1: { freeMiB: 5000, images: { service: 100, "service-2": 100, tiny: 100 } } });
   const root = peerName("controller.root");

@@ -1,5 +1,5 @@
 import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
-import { isServiceImage } from "../../../model/cell/image-name.ts";
+import { isServiceImage, isUpload } from "../../../model/cell/image-name.ts";
 import { limits } from "../../../model/limits.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import {
@@ -109,9 +109,14 @@ const hidden = (volume: Uid) =>
   fail({ ...progress("waiting", `no volume ${volume} is visible to this cell`), hidden: true as const });
 const failed = (reason: string) => fail(progress("failed", reason));
 
-/** What the services themselves boot is the provider's: to every other cell there is no `service`, and no `service-2`. */
-const isForCell = (image: string, client: PeerName): boolean => !isServiceImage(image) || client === rootController;
+/**
+ * What the services themselves boot is the provider's: to every other cell there is no `service`, and no `service-2`. What somebody uploaded is
+ * for the cell that has persistent volumes, whoever learned of its name.
+ */
+const isForCell = (image: string, client: PeerName): boolean =>
+  isUpload(image) ? client === primaryController : !isServiceImage(image) || client === rootController;
 export const rootController = peerName("controller.root");
+const primaryController = peerName("controller.primary");
 
 /** Decides place, size and source of a new volume, or says why it cannot be made now (waiting) or at all (failed). */
 function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Obstacle> {

@@ -5,8 +5,10 @@ import type { FastifyInstance } from "fastify";
 import type { ControllerResponse } from "../../../core/controller/requests/requests.ts";
 import { World } from "../../../core/controller/world.testing.ts";
 import { cellName, peerName } from "../../../model/cell/identifiers.ts";
+import { viaHeader, viaText } from "../../../model/contract/audit/via.ts";
 import type { QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import { builtInRoles } from "../../../model/contract/tenancy/rules.ts";
+import type { Upload } from "../../../model/contract/tenancy/volumes/uploads.ts";
 import { assertConforms } from "../../../model/contract/testing/conforms.testing.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
@@ -44,6 +46,8 @@ export class CaasWorld {
   /** Of accounts whose path another one had before. */
   readonly uids = new Map<string, string>();
   quotas: readonly QuotaSummary[] = [];
+  /** What waits for volumes, by the account that brought it. */
+  readonly uploads = new Map<string | null, readonly Upload[]>();
   /** What was asked of cells: `PATCH primary`. */
   readonly asked: string[] = [];
   /** Called before a cell is asked; what it throws is a connection that broke. */
@@ -51,6 +55,8 @@ export class CaasWorld {
   /** The same behind it: an answer that is lost. */
   behind: (what: string) => void = () => undefined;
   readonly logged: string[] = [];
+  /** For whom CaaS changed the primary cell, as it says. */
+  readonly changedFor: string[] = [];
   app: FastifyInstance;
 
   constructor(people: Record<string, Person>, ...cells: readonly string[]) {
@@ -69,7 +75,10 @@ export class CaasWorld {
       open: () => Promise.reject(new Error("nothing is opened here")),
       passOn: async (_incoming, outgoing) => void outgoing.writeHead(418).end("{}"),
       passUpgradeOn: () => undefined,
-      askedFor: ({ headers }) => ({ authorization: headers.authorization ?? "" }),
+      askedFor: ({ headers, method }) => ({
+        authorization: headers.authorization ?? "",
+        [viaHeader]: viaText({ personality: "caas", command: method ?? "", id: "r1", source: "192.0.2.7" }),
+      }),
       close: () => undefined,
     };
     const configuration = {
@@ -107,6 +116,7 @@ export class CaasWorld {
     if (path === "/accounts" && person !== undefined) {
       return { status: 200, headers: {}, text: JSON.stringify(this.#accountsOf(person)) };
     }
+    if (path.startsWith("/uploads") && person !== undefined) return this.#uploads(method, path, person);
     const { pathname, searchParams } = new URL(path, "http://gateway");
     const [, , cell = "", kind, ...below] = pathname.split("/").map(decodeURIComponent);
     const world = this.cells.get(cell);
@@ -117,6 +127,7 @@ export class CaasWorld {
     const what = `${method} ${cell}${searchParams.get("dryRun") === "true" ? " dry" : ""}`;
     await this.before(what);
     if (method !== "GET") this.asked.push(what);
+    if (method !== "GET" && who === "caas") this.changedFor.push(String(headers[viaHeader]));
     const within = who === "caas" ? { within: { path: volumesPath, access: "write" } } : {};
     const answer: ControllerResponse =
       kind === "elements"
@@ -133,6 +144,18 @@ export class CaasWorld {
     world.settle();
     this.behind(what);
     return { status: answer.status, headers: { etag: `"${answer.version}"` }, text: JSON.stringify(answer.body) };
+  }
+  #uploads(method: string, path: string, { account }: Person): Answered {
+    const its = this.uploads.get(account) ?? [];
+    if (method === "GET") return { status: 200, headers: {}, text: JSON.stringify(its) };
+    const id = path.slice("/uploads/".length);
+    this.asked.push(`${method} ${path}`);
+    this.uploads.set(
+      account,
+      its.filter((each) => each.id !== id),
+    );
+    const isThere = its.some((each) => each.id === id);
+    return { status: isThere ? 200 : 404, headers: {}, text: isThere ? JSON.stringify({ removed: id }) : "{}" };
   }
   #accountsOf({ account, role }: Person): Json {
     const found = new Map<string, Set<string>>();

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { patchMediaType } from "../../../model/api.ts";
@@ -32,6 +33,9 @@ export const credentialIn =
     }
   };
 
+/** Headers that say for whom the request is that is under way: the primary cell's record has them beside the credential of CaaS. */
+export const forWhom = new AsyncLocalStorage<Readonly<Record<string, string>>>();
+
 /** Of all volumes in one answer: some 100,000 of them. */
 const mostOfAll = 256 * 1024 * 1024;
 const model = `/cells/${primaryCell}/model`;
@@ -43,7 +47,7 @@ export function createPrimary(contract: Pick<Contract, "ask">, credential: () =>
       return await contract.ask({
         method,
         path,
-        headers: { authorization: `Bearer ${credential()}`, ...type },
+        headers: { ...forWhom.getStore(), authorization: `Bearer ${credential()}`, ...type },
         ...(body === undefined ? {} : { body }),
         ...(most === undefined ? {} : { most }),
       });

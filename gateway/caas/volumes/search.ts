@@ -38,20 +38,23 @@ export interface VolumeIndex {
 }
 
 const schema = `
-  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, storage INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE volume (uid TEXT PRIMARY KEY, row INTEGER NOT NULL, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, storage INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX volume_account ON volume (account, owner, bytes, elements, storage);
   CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, holder TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, holder, uid)) WITHOUT ROWID;
   CREATE INDEX share_uid ON share (uid);
   CREATE TABLE tag (tag TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (tag, uid)) WITHOUT ROWID;
   CREATE INDEX tag_uid ON tag (uid);
-  CREATE VIRTUAL TABLE words USING fts5 (uid UNINDEXED, called, tags, text, tokenize = 'unicode61');
-  CREATE TABLE word_of (uid TEXT PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE VIRTUAL TABLE words USING fts5 (called, tags, text, tokenize = 'unicode61', content = '', contentless_delete = 1);
 `;
 /** Of the operator's own. No account has such a path. */
 const noAccount = "";
 /** More words than these narrow nothing down. */
 const mostWords = 16;
 
+/*
+ * A word that a tenth of all volumes have is in ten thousand rows: what is found by words are numbers of rows alone, since to look each of them up for
+ * its UID took most of such a search. The texts themselves are in `json`.
+ */
 /** What FTS5 takes literally: each word as text, of which there may be more. */
 const matchOf = (text: string): string =>
   (text.match(/[\p{L}\p{N}]+/gu) ?? [])
@@ -64,24 +67,20 @@ export function openIndex(file: string): VolumeIndex {
   const database = new DatabaseSync(file);
   database.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; ${schema}`);
   const insert = {
-    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     share: database.prepare("INSERT OR IGNORE INTO share VALUES (?, ?, ?, ?)"),
     tag: database.prepare("INSERT OR IGNORE INTO tag VALUES (?, ?)"),
-    words: database.prepare("INSERT INTO words VALUES (?, ?, ?, ?)"),
-    word: database.prepare("INSERT INTO word_of VALUES (?, ?)"),
+    words: database.prepare("INSERT INTO words VALUES (?, ?, ?)"),
   };
   const remove = ["volume", "share", "tag"].map((table) => database.prepare(`DELETE FROM ${table} WHERE uid = ?`));
-  const rowOf = database.prepare("SELECT row FROM word_of WHERE uid = ?");
+  const rowOf = database.prepare("SELECT row FROM volume WHERE uid = ?");
   const removeWords = database.prepare("DELETE FROM words WHERE rowid = ?");
-  const removeRow = database.prepare("DELETE FROM word_of WHERE uid = ?");
   let version: string | null = null;
 
   const take = (uid: string): void => {
-    for (const statement of remove) statement.run(uid);
     const { row } = (rowOf.get(uid) ?? {}) as { readonly row?: number };
-    if (row === undefined) return;
-    removeWords.run(row);
-    removeRow.run(uid);
+    for (const statement of remove) statement.run(uid);
+    if (row !== undefined) removeWords.run(row);
   };
   const add = (uid: string, json: Json): void => {
     const volume = readVolume(uid, json);
@@ -90,11 +89,10 @@ export function openIndex(file: string): VolumeIndex {
     const size = versionIn(volume, volume.version)?.sizeMiB ?? null;
     const { bytes, elements, storageMiB } = weightOf(json);
     const whose = [account ?? noAccount, owner ?? noAccount] as const;
-    insert.volume.run(uid, name, ...whose, size, made, bytes, elements, storageMiB, JSON.stringify(json));
+    const { lastInsertRowid: row } = insert.words.run(name, tags.join(" "), text);
+    insert.volume.run(uid, row, name, ...whose, size, made, bytes, elements, storageMiB, JSON.stringify(json));
     for (const { kind, path = "", holder = noAccount } of shares) insert.share.run(kind, path, holder, uid);
     for (const tag of tags) insert.tag.run(tag, uid);
-    const { lastInsertRowid } = insert.words.run(uid, name, tags.join(" "), text);
-    insert.word.run(uid, lastInsertRowid);
   };
   const atOnce = (work: () => void): void => {
     database.exec("BEGIN");
@@ -110,7 +108,7 @@ export function openIndex(file: string): VolumeIndex {
     },
     fill: (of, groups) =>
       atOnce(() => {
-        for (const table of ["volume", "share", "tag", "words", "word_of"]) database.exec(`DELETE FROM ${table}`);
+        for (const table of ["volume", "share", "tag", "words"]) database.exec(`DELETE FROM ${table}`);
         for (const [uid, json] of Object.entries((groups ?? {}) as JsonObject)) add(uid, json);
         version = of;
       }),
@@ -160,7 +158,7 @@ function selectOf(asker: Asker, question: Question): Condition {
   const match = text === undefined ? "" : matchOf(text);
   const all: Condition[] = [
     visibleTo(asker),
-    ...(match === "" ? [] : [{ sql: "uid IN (SELECT uid FROM words WHERE words MATCH ?)", values: [match] }]),
+    ...(match === "" ? [] : [{ sql: "row IN (SELECT rowid FROM words WHERE words MATCH ?)", values: [match] }]),
     ...tag.map((each) => ({
       sql: "EXISTS (SELECT 1 FROM tag WHERE tag = ? AND tag.uid = volume.uid)",
       values: [each],

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { viaBy, viaHeader } from "../../../model/contract/audit/via.ts";
 import { keyHeader } from "../../../model/contract/request.ts";
 import { cursorIn, cursorOf, mostOfPage, nextHeader } from "../../../model/contract/tenancy/pages.ts";
 import type { QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
@@ -9,9 +10,11 @@ import { RefusedError, refusalIn, refused } from "../../requests/refused.ts";
 import { serveRoute } from "../../requests/serve.ts";
 import type { Contract } from "../../shared/contract.ts";
 import { createHarvest, createRelease, createUsers } from "./harvest.ts";
+import { forWhom } from "./primary.ts";
 import { requireTold, storageLimitIn } from "./quota.ts";
 import type { Asker } from "./rights.ts";
 import type { Asked } from "./sources.ts";
+import { createFindUpload, releaseOf } from "./uploads.ts";
 import type { Volumes } from "./volumes.ts";
 import { createWaiting, type Waiting, waitingLimits } from "./waiting.ts";
 
@@ -44,7 +47,7 @@ export function serveVolumes(
   const byWhoAsks = async <T>(request: FastifyRequest, work: (asked: AskedBy) => Promise<T>): Promise<T> => {
     const asked = await askedBy(request);
     try {
-      return await work(asked);
+      return await forWhom.run(asked.told, () => work(asked));
     } finally {
       asked.leave();
     }
@@ -81,6 +84,8 @@ export function serveVolumes(
 
 interface AskedBy extends Asked {
   readonly who: string;
+  /** Of what CaaS does for him by its own credential. */
+  readonly told: Readonly<Record<string, string>>;
   readonly leave: () => void;
 }
 
@@ -123,10 +128,12 @@ async function whoAsks(
   return {
     asker,
     who,
+    told: headers[viaHeader] === undefined ? {} : { [viaHeader]: viaBy(headers[viaHeader], who) },
     leave: his.leave,
     users: createUsers(contract, headers, names, his),
     harvest: createHarvest(contract, headers, his),
-    release: createRelease(contract, headers, names, his),
+    release: releaseOf(contract, headers, asker, createRelease(contract, headers, names, his)),
+    upload: createFindUpload(contract, headers),
     storage: async (account) => {
       if (account === null) return null;
       requireTold(asker, account);

@@ -5,6 +5,7 @@ import type { Harvest, Release, Users } from "./harvest.ts";
 import { pathOf, type StoredVolume, versionIn } from "./layout.ts";
 import type { StorageOf } from "./quota.ts";
 import { type Asker, rightsOf } from "./rights.ts";
+import { type FindUpload, heldUpload } from "./uploads.ts";
 
 type Stored = (asker: Asker, uid: string) => Promise<StoredVolume>;
 
@@ -15,6 +16,7 @@ export interface Asked {
   readonly users: Users;
   readonly harvest: Harvest;
   readonly release: Release;
+  readonly upload: FindUpload;
   /** Of an account. */
   readonly storage: StorageOf;
 }
@@ -33,12 +35,12 @@ export interface Made {
  * @param stored another volume, if who asks may see it
  */
 export async function elementFrom(
-  { asker, harvest }: Asked,
+  { asker, harvest, upload: findUpload }: Asked,
   source: VolumeSource,
   { at, stored }: { readonly at: string; readonly stored: Stored },
 ): Promise<Made> {
   requireOneSource(source);
-  const { sizeMiB, image, from, access } = source;
+  const { sizeMiB, image, upload, from, access } = source;
   const size = sizeMiB === undefined ? {} : { "x.size": sizeMiB };
   const common = { "x.public": true, ...size };
   if (from?.cell !== undefined && from.path !== undefined) {
@@ -56,8 +58,16 @@ export async function elementFrom(
     const element = { "x.type": "VolumeCopy", "x.image": `<ref:/${pathOf(origin.uid)}/v${number}>`, ...common };
     return { element, originMiB: version.countedMiB === 0 ? null : version.countedMiB, held: null };
   }
-  const imported = image === undefined ? {} : { "x.import": image };
   const readOnly = access === undefined ? {} : { "x.access": access };
+  if (upload !== undefined) {
+    const found = await findUpload(upload);
+    if (sizeMiB !== undefined && sizeMiB < found.sizeMiB)
+      throw refused(400, "bad-request", `the upload has ${found.sizeMiB} MiB, and its volume as much at least`);
+    const element = { "x.type": "Volume", ...common, "x.size": sizeMiB ?? found.sizeMiB, ...readOnly };
+    const held = heldUpload(upload, asker.account);
+    return { element: { ...element, "x.import": found.image }, originMiB: null, held };
+  }
+  const imported = image === undefined ? {} : { "x.import": image };
   return { element: { "x.type": "Volume", ...common, ...imported, ...readOnly }, originMiB: null, held: null };
 }
 
@@ -80,7 +90,7 @@ export async function requireCopied(
   if (from?.volume !== undefined) await copied(asker, { ...from, volume: from.volume }, stored);
 }
 
-function requireOneSource({ sizeMiB, image, from, access }: VolumeSource): void {
+function requireOneSource({ sizeMiB, image, upload, from, access }: VolumeSource): void {
   const wrong = (why: string) => refused(400, "bad-request", why);
   if (from !== undefined) {
     const ofCell = from.cell !== undefined && from.path !== undefined;
@@ -90,7 +100,11 @@ function requireOneSource({ sizeMiB, image, from, access }: VolumeSource): void 
       throw wrong(
         "from names a persistent volume, with a version or without, or a cell and the path of a volume there",
       );
-    if (image !== undefined) throw wrong("a volume is of an image or from another one, and not both");
+    if (image !== undefined || upload !== undefined)
+      throw wrong("a volume is of an image or from another one, or of an upload, and of one of these alone");
     if (access === "ro") throw wrong("a copy is writable: access is for what is empty or of an image");
-  } else if (sizeMiB === undefined) throw wrong("an empty volume, or one of an image, needs a sizeMiB");
+  } else if (image !== undefined && upload !== undefined)
+    throw wrong("a volume is of an image or an upload, and not both");
+  else if (sizeMiB === undefined && upload === undefined)
+    throw wrong("an empty volume, or one of an image, needs a sizeMiB");
 }

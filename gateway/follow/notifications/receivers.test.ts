@@ -4,7 +4,8 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type TestContext, test } from "node:test";
-import { postNotice, type Resolve } from "../../ha/notices.ts";
+import type { Resolve } from "../../ha/names-outside.ts";
+import { postNotice } from "../../ha/notices.ts";
 import { isReceiver, receiverAlone } from "./receivers.ts";
 
 /*

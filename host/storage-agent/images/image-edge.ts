@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../../core/documents/permissions.ts";
+import { isUpload } from "../../../model/cell/image-name.ts";
 import type { AuditEntry } from "../../../model/contract/audit/audit.ts";
 import type { PeerRequest } from "../../../runtime/http/peer-handler.ts";
 import { askedBy } from "../../../runtime/observation/asked-by.ts";
@@ -101,7 +102,13 @@ async function onImage(
     if (staged.ok) answer(response, 200, staged.value);
     else refuse(response, staged.error);
   } else if (request.method === "POST" && id !== null) {
-    await record(askedBy(request, { verb: "addImage", target: name, ...(replace ? { what: "replaced" } : {}) }));
+    await record(
+      askedBy(request, {
+        verb: isUpload(name) ? "putUpload" : "addImage",
+        target: name,
+        ...(replace ? { what: "replaced" } : {}),
+      }),
+    );
     const accepted = await store.accept(id, replace);
     if (accepted.ok) answer(response, 200, accepted.value);
     else refuse(response, accepted.error);
@@ -109,7 +116,7 @@ async function onImage(
     await store.discard(id);
     answer(response, 200, {});
   } else if (request.method === "DELETE") {
-    await record(askedBy(request, { verb: "removeImage", target: name }));
+    await record(askedBy(request, { verb: isUpload(name) ? "removeUpload" : "removeImage", target: name }));
     const refusal = await store.remove(name);
     if (refusal === null) answer(response, 200, {});
     else refuse(response, refusal);

@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +19,7 @@ import { ipv4, uid } from "../../../model/cell/identifiers.ts";
 import { VolumeFiles } from "../volume-files.ts";
 import type { ImageFormat } from "./image-header.ts";
 import { makeGood, qemu, withBackingFile } from "./image-hostile.testing.ts";
-import { type ImageRefusal, ImageStore, type ImageStoreOptions, type StagedImage } from "./image-store.ts";
+import { type ImageRefusal, ImageStore, type ImageStoreOptions, roomIn, type StagedImage } from "./image-store.ts";
 import { findImage, listImages } from "./images.ts";
 
 /** One server's images, with real conversions: uploads that are cut off, crashes, names, replacement. Needs root. */
@@ -238,6 +247,44 @@ describe("what stays", { skip }, () => {
     qemu("qemu-img", "compare", "-q", "-f", "qcow2", "-F", "qcow2", before, files.path(volume));
     assert.equal((await files.ready(volume, null))?.sizeMiB, 16);
     await assert.rejects(files.create(uid("test-2"), { kind: "image", image: "base" }, 16), /no image "base"/);
+  });
+
+  test("what a user uploaded goes after its time, at the next start too; an image of the operator's stays, and a younger upload", async () => {
+    const at = await server();
+    const upload = (digit: string): string => `upload-${"0".repeat(16)}-${digit.repeat(32)}`;
+    for (const name of [upload("1"), upload("2"), "image"]) await add(at, name, other);
+    const longAgo = new Date(Date.now() - 25 * 60 * 60_000);
+    for (const name of [upload("1"), "image"])
+      utimesSync(join(at.places.directory, "images", name, "manifest.json"), longAgo, longAgo);
+    await at.store.close();
+    const next = await server({}, at.places.directory);
+    assert.deepEqual(await names(next), ["image", "tiny", upload("2")]);
+    assert.deepEqual(next.log, ["image/deleted", "changed"]);
+  });
+
+  test("users' uploads leave the operator a place, and room, however many they are", async () => {
+    const at = await server();
+    const never = () => new Readable({ read: () => undefined });
+    const name = (count: number): string => `upload-${"0".repeat(16)}-${String(count).padStart(32, "0")}`;
+    const under = [1, 2, 3].map((count) => {
+      const body = never();
+      const staging = stage(at, name(count), other, { body });
+      return { body, staging: staging.catch((error: Error) => error) };
+    });
+    await sleep(100);
+    try {
+      assert.equal((await refusal(stage(at, name(4), other))).status, 503);
+      await add(at, "image", other);
+    } finally {
+      for (const { body } of under) body.destroy(new Error("gone"));
+      await Promise.all(under.map(({ staging }) => staging));
+    }
+    await add(at, name(4), other);
+    let free = 2 ** 40;
+    for (let count = 0; count < 10; count += 1) free -= roomIn(free, name(count));
+    assert.ok(free > 2 ** 29, "each takes half of what is left");
+    assert.equal(roomIn(2 ** 30, "image"), 2 ** 30 - 64 * 2 ** 20);
+    await at.store.close();
   });
 
   test("what a guest writes into its volume is never taken for a format", async () => {

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, open, readdir, rm, statfs, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { EventName } from "../../../core/telemetry/event-names.ts";
-import { imageNameRule, isImageName } from "../../../model/cell/image-name.ts";
+import { imageNameRule, isImageName, isUpload } from "../../../model/cell/image-name.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { ImageManifest } from "../../../runtime/installation.ts";
@@ -34,6 +34,8 @@ export interface ImageLimits extends ConvertLimits {
   readonly silenceMs: number;
   /** A staged image that nobody accepts. */
   readonly stagedMs: number;
+  /** What a user uploaded, for a volume that is to be made of it. */
+  readonly uploadMs: number;
 }
 export const imageLimits: ImageLimits = {
   uploadMiB: 64 * 1024,
@@ -45,6 +47,7 @@ export const imageLimits: ImageLimits = {
   processes: 128,
   silenceMs: 60_000,
   stagedMs: 10 * 60_000,
+  uploadMs: 24 * 60 * 60_000,
 };
 export interface ImageStoreOptions extends ImagePlaces {
   readonly limits?: Partial<ImageLimits>;
@@ -82,6 +85,10 @@ const resultFile = "disk.qcow2";
 const mostStaged = 4;
 /** Left for the volumes that are there. */
 const spareBytes = 64 * MiB;
+/** What is free, less what is to stay so: users fill no more than half of it, however often they upload. */
+export const roomIn = (freeBytes: number, name: string): number =>
+  isUpload(name) ? Math.floor(freeBytes / 2) : freeBytes - spareBytes;
+const sweepMs = 10 * 60_000;
 
 export class ImageStore {
   readonly #options: ImageStoreOptions;
@@ -90,6 +97,7 @@ export class ImageStore {
   readonly #staged = new Map<string, { readonly image: StagedImage; readonly timer: NodeJS.Timeout }>();
   readonly #stop = new AbortController();
   #underWay = 0;
+  #sweeps: NodeJS.Timeout | null = null;
   /** One conversion at a time: each may take all the memory that is meant for them. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -107,11 +115,29 @@ export class ImageStore {
     const images = uploadedImages(this.#options);
     await mkdir(images, { recursive: true, mode: 0o700 });
     for (const name of await readdir(images)) await this.#sweep(name);
+    await this.#endUploads();
+    this.#sweeps = setInterval(() => void this.#inTurn(() => this.#endUploads()).catch(() => undefined), sweepMs);
+    this.#sweeps.unref();
+  }
+
+  /** What nobody made a volume of in time. */
+  async #endUploads(): Promise<void> {
+    const images = uploadedImages(this.#options);
+    for (const name of (await readdir(images)).filter(isUpload)) {
+      const record = join(images, name, "manifest.json");
+      const written = await stat(record).catch(() => null);
+      if (written === null || Date.now() - written.mtimeMs < this.#limits.uploadMs) continue;
+      await rm(record, { force: true });
+      await this.#sweep(name);
+      this.#options.log("image/deleted", { name, why: "no volume was made of this upload in time" });
+      this.#options.changed();
+    }
   }
 
   /** Breaks off what is under way; staged images go with the next start. */
   async close(): Promise<void> {
     this.#stop.abort();
+    clearInterval(this.#sweeps ?? undefined);
     for (const { timer } of this.#staged.values()) clearTimeout(timer);
     await this.#turn;
   }
@@ -132,7 +158,7 @@ export class ImageStore {
         return ok({ id: null, name: upload.name, digest, sizeMiB: there.manifest.sizeMiB });
       }
       if (there !== null && !upload.replace) throw new Refused(exists(upload.name));
-      const shape = await this.#inTurn(() => this.#convert(directory, upload.format));
+      const shape = await this.#inTurn(() => this.#convert(directory, upload));
       await rm(join(directory, uploadFile), { force: true });
       const image = { id, name: upload.name, digest, sizeMiB: Math.ceil(shape.virtualBytes / MiB) };
       const timer = setTimeout(() => void this.discard(id), this.#limits.stagedMs);
@@ -225,8 +251,9 @@ export class ImageStore {
         code: "image/too-large",
         message: `${Math.ceil(length / MiB)} MiB are too many: an upload may have ${this.#limits.uploadMiB} MiB`,
       };
-    if (length + spareBytes > (await this.#freeBytes())) return noSpace;
-    if (this.#underWay + this.#staged.size >= mostStaged)
+    if (length > roomIn(await this.#freeBytes(), name)) return noSpace;
+    // Users leave the operator a place.
+    if (this.#underWay + this.#staged.size >= (isUpload(name) ? mostStaged - 1 : mostStaged))
       return {
         status: 503,
         code: "image/busy",
@@ -260,8 +287,11 @@ export class ImageStore {
     return hash.digest("hex");
   }
 
-  async #convert(directory: string, format: ImageFormat): Promise<{ readonly virtualBytes: number }> {
-    const free = Math.floor(((await this.#freeBytes()) - spareBytes) / MiB);
+  async #convert(
+    directory: string,
+    { name, format }: Pick<Upload, "name" | "format">,
+  ): Promise<{ readonly virtualBytes: number }> {
+    const free = Math.floor(roomIn(await this.#freeBytes(), name) / MiB);
     if (free < 1) throw new Refused(noSpace);
     const limits = { ...this.#limits, outputMiB: Math.min(this.#limits.outputMiB, free) };
     return convertImage({

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { viaIn, viaText } from "./via.ts";
+import { viaBy, viaIn, viaText } from "./via.ts";
 
 test("what a personality says is kept as it says it, and what is no such word is nothing", () => {
   const via = { personality: "caas", command: "addVolume", id: "b7-_9Zx" };
@@ -9,6 +9,9 @@ test("what a personality says is kept as it says it, and what is no such word is
     const said = viaText({ ...via, source });
     assert.equal(viaIn(said), said);
   }
+  const by = viaBy(viaText({ ...via, source: "192.0.2.7" }), "t1-42");
+  assert.equal(viaIn(by), "caas;addVolume;t1-42_b7-_9Zx;192.0.2.7");
+  for (const odd of ["x".repeat(200), "a;b\n", ""]) assert.ok(viaIn(viaBy(viaText(via), odd)) !== undefined, odd);
   const long = "x".repeat(10_000);
   for (const bad of [
     ...["", "caas", "caas;addVolume", "caas;add volume;1", ";;", "Caas;a;1", "caas;a;1;", "caas;a;1;::1;more"],

@@ -20,6 +20,12 @@ const form = /^[a-z][a-z0-9-]{0,31};[A-Za-z0-9_.:/-]{1,64};[A-Za-z0-9_-]{1,64}(?
 export const viaText = ({ personality, command, id, source }: Via): string =>
   [personality, command, id, ...(source === undefined ? [] : [source])].join(";");
 
+/** The same of what a personality does by a right of its own: its `id` begins with the UID of the user who had it done. */
+export const viaBy = (via: string, user: string): string => {
+  const [personality = "", command = "", id = "", ...source] = via.split(";");
+  return [personality, command, `${user.replace(/[^A-Za-z0-9-]/g, "-")}_${id}`.slice(0, 64), ...source].join(";");
+};
+
 /** What stands in a record; undefined: nothing was said, or nothing that is well-formed. */
 export const viaIn = (header: string | readonly string[] | undefined): string | undefined =>
   typeof header === "string" && form.test(header) ? header : undefined;

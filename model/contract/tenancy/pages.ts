@@ -35,6 +35,7 @@ const orders = {
   listOrphans: ({ service }) => `${service}`,
   listBackups: ({ name }) => `${name}`,
   listVolumes: ({ uid }) => `${uid}`,
+  listUploads: ({ id }) => `${id}`,
   listFlavors: ({ name }) => `${name}`,
   // Hosts that are dedicated have neither name nor UID for a user.
   listDedications: ({ uid = "", of, level, to }) => `${uid} ${level} ${of ?? ""} ${toText(to)}`,

@@ -1,9 +1,10 @@
 import { gives, may, type Route, route, sends, several } from "../../route.ts";
 import { askedTime, boolean, integer, text } from "../../schema.ts";
 import { givesPages, paged } from "../paged.ts";
+import { uploadRoutes } from "./uploads.ts";
 import * as volumes from "./volumes.ts";
 
-/* The rows of the table of routes (`../../routes.ts`) that CaaS serves itself. What they change stands in the primary cell. */
+/* The rows of the table of routes (`../../routes.ts`) that CaaS serves itself, and those of bytes that volumes are made of. What they change stands in the primary cell. */
 
 const once = {
   "Idempotency-Key": {
@@ -29,7 +30,7 @@ export const volumeRoutes = {
     answer: givesPages(volumes.persistentVolume),
   }),
   addVolume: route("POST /volumes", "tenant", "caas", {
-    doc: "A new one: empty, of an image, a clone of another one's version, or harvested from a volume of a cell.",
+    doc: "A new one: empty, of an image, of an upload, a clone of another one's version, or harvested from a volume of a cell.",
     more: "Harvested, it is a copy in the primary cell and a grant in the volume's own, with `x.hold`: both are made before the answer, and the volume's cell may be deleted right away. The bytes are there when its version is `ready`, for which a VM that writes has to be off. Refused with 409 `conflict` for a name that the account has.",
     headers: once,
     body: sends(volumes.newVolume),
@@ -67,4 +68,5 @@ export const volumeRoutes = {
     doc: "Takes that back, for the future: copies that were made stay whose they are.",
     answer: gives(volumes.volumeDetails),
   }),
+  ...uploadRoutes,
 } as const satisfies { readonly [name: string]: Route };

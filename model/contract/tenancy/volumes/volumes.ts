@@ -12,6 +12,7 @@ import {
   time,
 } from "../../schema.ts";
 import { pathPattern, pathRule } from "../tenancy.ts";
+import { uploadId } from "./uploads.ts";
 
 /*
  * Persistent volumes: they are of an account and of no cell, and outlive every cell that they came from or are used in. CaaS keeps
@@ -51,6 +52,8 @@ export interface VolumeSource {
   readonly sizeMiB?: number;
   /** Name of an image of the installation. */
   readonly image?: string;
+  /** `id` of what the account has uploaded. */
+  readonly upload?: string;
   readonly from?: VolumeOrigin;
   /** `ro`: any number of VMs read it; absent: `rw`, one VM writes it. A copy is writable. */
   readonly access?: "rw" | "ro";
@@ -137,6 +140,7 @@ const origin = record<VolumeOrigin>({
 const source = {
   sizeMiB: optional(size),
   image: optional(text(63)),
+  upload: optional(uploadId),
   from: optional(origin),
   access: optional(access),
 } as const;

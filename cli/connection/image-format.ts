@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { fail, ok, type Result } from "../../../model/result.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
 
 /**
  * What a disk image is, by what stands in it. Only for convenience: what is found is declared to the cloud, which checks the
