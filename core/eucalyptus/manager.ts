@@ -1,6 +1,5 @@
 import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
 import { type HostName, hostPeer, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
-import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { Pool } from "../../model/eucalyptus/configuration/check.ts";
 import { configurationJson } from "../../model/eucalyptus/configuration/configuration.ts";
 import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
@@ -15,7 +14,6 @@ import {
   networkKey,
   networkSlice,
   networkViewKey,
-  type PlacedAddress,
 } from "../documents/network/eucalyptus.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualNetwork, desiredInstance, desiredSecurityGroup } from "../documents/readers/eucalyptus.ts";
@@ -40,12 +38,14 @@ import { groupKey, sayGroups, sweepIds } from "./groups-said.ts";
 import { Ids } from "./ids.ts";
 import { type Elastic, elasticNow, elasticSaid, giveElastic } from "./instances/elastic.ts";
 import { addressBefore, endVanished, noteReturn, takeSilence, whyVanished } from "./instances/vanished.ts";
+import { hear, noticeOlder, settle } from "./recovered.ts";
 import { restoreBook } from "./restored.ts";
 import { slicedView } from "./sliced-view.ts";
 import {
   ask,
   bookPrefix,
   hostOf,
+  hostsOf,
   type NetworkViewManagerOptions,
   type NetworkViewState,
   rulesDigest,
@@ -128,6 +128,7 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
     toldOf: "",
     beyond: { of: "", groups: new Map() },
     isIdDue: true,
+    isOlder: false,
   };
 }
 
@@ -156,6 +157,13 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
       else state.inStep.delete(host);
       return;
     }
+    case "forked":
+      if (input.forked) noticeOlder(state, options);
+      return;
+    case "behind":
+    case "seen-later":
+      noticeOlder(state, options);
+      return;
     case "complete":
     case "excused":
       state.complete.add(input.peer);
@@ -170,15 +178,15 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
 /** What of a host's word a view has. */
 const placeOfHost = (said: ActualNetwork | null): string =>
   said === null ? "" : `${said.address} ${said.cluster} ${said.peer}`;
-function start(state: NetworkViewState, { hosts }: NetworkViewManagerOptions): void {
+function start(state: NetworkViewState, options: NetworkViewManagerOptions): void {
   const { book, outbox, wasRestored } = state;
   state.started = true;
   outbox.quiet = true;
   log(outbox, "service/restored", { instances: book.instances.size, version: book.version });
-  for (const to of hosts) outbox.effects.push({ kind: "subscribe", to, prefix: networkKey });
-  const names = hosts.flatMap((peer) => hostOf(peer) ?? []);
+  for (const to of options.hosts) outbox.effects.push({ kind: "subscribe", to, prefix: networkKey });
   // A blank store may be one that was lost, and one that was put back is older.
-  if (book.recovery !== null || book.version === 0 || wasRestored) ask(state, { kind: "recover", hosts: names });
+  if (book.recovery !== null || book.version === 0 || wasRestored || state.isOlder)
+    ask(state, { kind: "recover", hosts: hostsOf(options) });
 }
 
 /** A controller speaks for its own cell's VMs and subnets, and a UID stays its cell's: what it names becomes an id, an address and a tap. */
@@ -302,28 +310,6 @@ function beyondNow(state: NetworkViewState): Beyond {
   }
 }
 
-/** What hosts have in place: a word once, since what comes later is told under a later version. One that is in step and says nothing offers no mode, and has nothing. */
-function hear(state: NetworkViewState): void {
-  const unheard = state.book.recovery?.unheard ?? new Set<string>();
-  for (const [host, word] of state.said) {
-    if (state.book.recovery === null && state.heard.get(host) === word) continue;
-    state.heard.set(host, word);
-    const { version, instances, peer, cluster } = word;
-    if (instances !== null) {
-      const carries = peer === "network" && instances.length > 0 ? { carries: cluster } : {};
-      ask(state, { kind: "heard", host, version, instances: instances.map(allocationOf), ...carries });
-    }
-  }
-  for (const host of [...unheard] as HostName[])
-    if (state.inStep.has(host) && !state.said.has(host)) ask(state, { kind: "heard", host, version: 0, instances: [] });
-}
-const addressOf = ({ address, ...more }: PlacedAddress) => ({ ...more, address: parseIpv4(address) ?? 0 });
-const allocationOf = (placed: NonNullable<ActualNetwork["instances"]>[number]): InstanceAllocation => ({
-  id: placed.id,
-  ...(placed.private === undefined ? {} : { privateIp: addressOf(placed.private) }),
-  ...(placed.public === undefined ? {} : { publicIp: addressOf(placed.public) }),
-});
-
 /** Unless its document cannot be read: what it has stays its own. */
 function isWanted({ wanted, unread, ids }: NetworkViewState, id: string): boolean {
   const uid = ids.uidOf(id);
@@ -399,20 +385,6 @@ function place(
   const refused = run.refused ?? move;
   const hasPlace = known !== undefined && move === null;
   said(refused, hasPlace && document.elastic === true ? giveElastic(state, elastic, id, document) : refused);
-}
-
-/** After a loss: once all hosts were heard, and where they have something in place that nobody has named, all cells. @returns whether that is now */
-function settle(state: NetworkViewState): boolean {
-  const { book, controllers, complete } = state;
-  if (book.recovery === null || book.recovery.unheard.size > 0) return false;
-  const isNobodys = [...book.addresses.values()].some(
-    ({ instance }) => instance !== null && !book.instances.has(instance),
-  );
-  if (isNobodys && [...controllers].some((controller) => !complete.has(controller))) return false;
-  if (ask(state, { kind: "settled" }).refused !== null) return false;
-  // What they said before is about what is known now.
-  state.heard.clear();
-  return true;
 }
 
 /** In the MANAGED modes the first network host of each cluster, until it is gone. */

@@ -72,6 +72,8 @@ export interface NetworkViewState {
   toldOf: string;
   /** Groups that are in no view with their rules, and of what that is. */
   beyond: { readonly of: string; readonly groups: Beyond };
+  /** Somebody has seen a later store of this service than this one. */
+  isOlder: boolean;
   /** Ids may have become nobody's. */
   isIdDue: boolean;
 }
@@ -89,6 +91,9 @@ const recordOf = (value: unknown): object => value as object;
 
 export const hostOf = (peer: PeerName): HostName | null =>
   peer.startsWith("host.") ? hostName(peer.slice("host.".length)) : null;
+
+export const hostsOf = ({ hosts }: NetworkViewManagerOptions): readonly HostName[] =>
+  hosts.flatMap((peer) => hostOf(peer) ?? []);
 
 export const rulesDigest = digestOnce(textOfRules);
 
