@@ -2,6 +2,7 @@ import { parseIpv4 } from "../../model/addresses/addresses.ts";
 import type { HostName } from "../../model/cell/identifiers.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { ActualNetwork, PlacedAddress } from "../documents/network/eucalyptus.ts";
+import { cellOfController } from "../outbox.ts";
 import { ask, hostsOf, type NetworkViewManagerOptions, type NetworkViewState } from "./state.ts";
 
 /*
@@ -38,14 +39,23 @@ const allocationOf = (placed: NonNullable<ActualNetwork["instances"]>[number]): 
   ...(placed.public === undefined ? {} : { publicIp: addressOf(placed.public) }),
 });
 
-/** After a loss: once all hosts were heard, and where they have something in place that nobody has named, all cells. @returns whether that is now */
+/**
+ * After a loss: once all hosts were heard, and where they have something in place that nobody has named, the cells whose it is by their word; all cells
+ * where they do not say. Cells that are on no mode never speak here. @returns whether that is now
+ */
 export function settle(state: NetworkViewState): boolean {
   const { book, controllers, complete } = state;
   if (book.recovery === null || book.recovery.unheard.size > 0) return false;
-  const isNobodys = [...book.addresses.values()].some(
-    ({ instance }) => instance !== null && !book.instances.has(instance),
+  const unsaid = [...controllers].filter((controller) => !complete.has(controller));
+  const cells = new Map(
+    [...state.said.values()].flatMap(({ instances }) => (instances ?? []).map(({ id, cell }) => [id, cell])),
   );
-  if (isNobodys && [...controllers].some((controller) => !complete.has(controller))) return false;
+  const mayBeNamed = (id: string): boolean => {
+    const cell = cells.get(id);
+    return unsaid.some((controller) => cell === undefined || cellOfController(controller) === cell);
+  };
+  for (const { instance } of book.addresses.values())
+    if (instance !== null && !book.instances.has(instance) && mayBeNamed(instance)) return false;
   if (ask(state, { kind: "settled" }).refused !== null) return false;
   // What they said before is about what is known now.
   state.heard.clear();

@@ -14,7 +14,7 @@ import type { OfMode } from "../../core/documents/network/modes.ts";
 import { desiredNetworkView, networkSlice as readSlice } from "../../core/documents/readers/eucalyptus.ts";
 import type { Effect } from "../../core/env.ts";
 import { formatIpv4 } from "../../model/addresses/addresses.ts";
-import { type Ipv4, ipv4 } from "../../model/cell/identifiers.ts";
+import { cellName, type Ipv4, ipv4 } from "../../model/cell/identifiers.ts";
 import type { Mode } from "../../model/cell/network/modes.ts";
 import type { AllocatedAddress, Allocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
@@ -159,5 +159,12 @@ export function whyNoTap({ placed, owners }: NetworkAtHost, instance: string, ce
 }
 
 /** What this host says of it; null: it offers nothing. */
-export const networkSaid = ({ offered, placed }: NetworkAtHost, address: Ipv4): ActualNetwork | null =>
-  offered === null ? null : { address, cluster: offered.cluster, peer: offered.peer, ...placed };
+export function networkSaid({ offered, placed, owners }: NetworkAtHost, address: Ipv4): ActualNetwork | null {
+  if (offered === null) return null;
+  const { version, instances } = placed;
+  const owned = instances?.map(({ id, ...placed }): PlacedInstance => {
+    const owner = owners.get(id) ?? "";
+    return { id, ...(owner === "" ? {} : { cell: cellName(owner) }), ...placed };
+  });
+  return { address, cluster: offered.cluster, peer: offered.peer, version, instances: owned ?? null };
+}

@@ -29,18 +29,22 @@ export const withModes = (steps: HistoryStep[], random: Random, { cells, untilMs
     troubles.length > 0 && atMs < untilMs;
     atMs += random.between(500, 14_000)
   ) {
-    const words = `${random.pick(troubles)} for ${random.between(50, 6000)}`;
+    const trouble = random.pick(troubles);
+    const words = trouble === copied ? trouble : `${trouble} for ${random.between(50, 6000)}`;
     steps.push({ atMs, words: words.split(" ") });
   }
   return edge;
 };
 
 const self = "network-view-manager";
+/** An older store is put back from it. */
+const copied = `copy ${self}`;
 const ofManager: Readonly<Partial<Record<FaultKind, readonly string[]>>> = {
   crash: ["", " before-commit", " after-commit", " between-sends"].map((point) => `crash ${self}${point}`),
   pause: [`pause ${self}`],
   disk: [`disk ${self} slow`, `disk ${self} failing`],
   partition: [`cut ${self} *`],
+  store: [copied, copied, `lose ${self}`, `put-back ${self}`],
 };
 
 const forMode = (text: CellText): CellText => {

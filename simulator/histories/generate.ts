@@ -81,9 +81,7 @@ export const generateHistory = ({
     if (verb === "apply" && cell !== "root" && patches.chance(0.3))
       all[index] = { ...step, words: ["patch", ...step.words.slice(1)] };
   });
-  // What of a lost store's documents is said to be so of a mode is not settled (decision 162).
-  const isSettled = !isAdministered && !faults.includes("store");
-  const edge = !isSettled ? 0 : withModes(all, random.fork("modes"), { cells, untilMs, faults });
+  const edge = isAdministered ? 0 : withModes(all, random.fork("modes"), { cells, untilMs, faults });
   all.sort((a, b) => a.atMs - b.atMs);
   const slices = random.fork("slices").chance(0.4);
   const operator = faults.includes("store");

@@ -117,6 +117,8 @@ export interface ActualNetwork {
 }
 export interface PlacedInstance {
   readonly id: string;
+  /** Whose it is by the view that has come. Absent: that view does not have it, or this is of a version that does not say it. */
+  readonly cell?: CellName;
   readonly private?: PlacedAddress;
   readonly public?: PlacedAddress;
 }

@@ -98,7 +98,12 @@ export const actualNetwork = document(
     version: count,
     instances: nullable(
       list(
-        object<PlacedInstance>({ id: instanceId, private: optional(placed), public: optional(placed) }),
+        object<PlacedInstance>({
+          id: instanceId,
+          cell: optional(cellText),
+          private: optional(placed),
+          public: optional(placed),
+        }),
         most.vmsOfHost,
       ),
     ),

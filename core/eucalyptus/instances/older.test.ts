@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Input } from "../../env.ts";
-import { h1, h2, shop, started, world } from "./hosts.testing.ts";
+import { bank, h1, h2, shop, started, world } from "./hosts.testing.ts";
 
 /* A store that is an older one, which nobody has told this service: others have seen a later one. */
 
@@ -52,3 +52,25 @@ for (const [title, sign] of Object.entries(signs))
     want(shop, "more", { host: "h2" });
     assert.equal(said(shop, "more").address, "10.9.0.12");
   });
+
+test("after a loss a cell that never speaks here holds nothing up, and the one whose an address is by its host's word does", () => {
+  for (const cell of ["shop", undefined]) {
+    const { send, configure, hear, group, want, said } = world();
+    send({ kind: "start" });
+    const left = { id: "i-00000007", ...(cell === undefined ? {} : { cell }) };
+    hear(h1, 40, [{ ...left, private: { address: "10.9.0.10", state: "assigned" } }]);
+    hear(h2, 0, []);
+    configure();
+    group(shop, "shop-net");
+    want(shop, "api", { host: "h2", elastic: undefined });
+    assert.equal(said(shop, "api").address, null, "its cell may name it yet");
+    send({ kind: "complete", peer: shop });
+    // The other cell has its networks from Diverter.
+    assert.equal(said(shop, "api").address, cell === undefined ? null : "10.9.0.11");
+    send({ kind: "complete", peer: bank });
+    assert.equal(said(shop, "api").address, "10.9.0.11");
+    hear(h1, 50, []);
+    want(shop, "db", { elastic: undefined });
+    assert.equal(said(shop, "db").address, "10.9.0.10", "what nobody named is free once it is gone");
+  }
+});
