@@ -1,5 +1,5 @@
 import type { Random } from "../kernel/random.ts";
-import { formatCell, type MachineText } from "../world/cell-text.ts";
+import { type CellText, formatCell, type MachineText } from "../world/cell-text.ts";
 import type { History, HistoryStep } from "../world/history.ts";
 
 type Size = Pick<History, "hosts" | "cells" | "untilMs">;
@@ -13,13 +13,19 @@ export const withAdministration = (
   steps: readonly HistoryStep[],
   random: Random,
   size: Size,
-): readonly HistoryStep[] => [
-  ...sparing(steps.flatMap(ofRootCell), random.fork("spare"), size),
-  ...(size.hosts > 1 ? drains(random.fork("drains"), size) : []),
-  ...(size.hosts > 2 ? dedications(random.fork("dedications"), size) : []),
-  ...limits(random.fork("limits"), size),
-  ...visits(random.fork("visits"), size),
-];
+): readonly HistoryStep[] => {
+  // The last host is then to be had whole, and nothing else becomes of it.
+  const isPooled = size.hosts > 3 && random.fork("pools").chance(0.5);
+  const others = isPooled ? { ...size, hosts: size.hosts - 1 } : size;
+  return [
+    ...sparing(steps.flatMap(ofRootCell), random.fork("spare"), size),
+    ...(isPooled ? [{ atMs: random.fork("flavor").between(200, 6000), words: ["flavor", `h${size.hosts}`] }] : []),
+    ...(size.hosts > 1 ? drains(random.fork("drains"), others) : []),
+    ...(size.hosts > 2 ? dedications(random.fork("dedications"), others) : []),
+    ...limits(random.fork("limits"), size, isPooled ? random.fork("racks") : null),
+    ...visits(random.fork("visits"), size),
+  ];
+};
 
 const account = "ROOT/dev";
 const labels = ["i", "j"];
@@ -79,28 +85,44 @@ const dedications = (random: Random, { hosts, untilMs }: Size): readonly History
   return steps;
 };
 
-/** Both cells of the account grow and shrink, while its limit changes. */
-const limits = (random: Random, { untilMs }: Size): readonly HistoryStep[] => {
+/**
+ * Both cells of the account grow and shrink, while its limit changes. @param pools by which one of them, and the other account's, have a pool of the one
+ * whole host that there is; null: there is none
+ */
+const limits = (random: Random, { untilMs }: Size, pools: Random | null): readonly HistoryStep[] => {
   const steps: HistoryStep[] = [];
   for (let atMs = random.between(2000, 12_000); atMs < untilMs; atMs += random.between(10_000, 40_000))
     steps.push({ atMs, words: ["limit", account, "vms", String(random.between(1, 5))] });
   for (const label of [...labels, rivals]) {
     const own = random.fork(label);
     const asking = random.fork(`wishes of ${label}`);
+    const racks = label === labels[1] ? null : (pools?.fork(label) ?? null);
     for (let atMs = own.between(4000, 15_000); atMs < untilMs; atMs += own.between(2000, 20_000)) {
       const machines = [1, 2, 3].flatMap((each) =>
-        own.chance(0.5) ? [machineOf(`${label}w${each}`, own, wishOf(label, asking))] : [],
+        own.chance(0.5) ? [machineOf(`${label}w${each}`, own, pooledOr(racks, wishOf(label, asking)))] : [],
       );
-      steps.push({ atMs, words: `apply ${label} ${grouped(machines)}`.trim().split(" ") });
+      steps.push({ atMs, words: `apply ${label} ${grouped(machines, wholeOf(racks, machines))}`.trim().split(" ") });
     }
     // What is waited for in the end must be had.
     const machines = [machineOf(`${label}w1`, own, { group: "g" })];
-    steps.push({ atMs: untilMs - 1, words: `apply ${label} ${grouped(machines)}`.trim().split(" ") });
+    // It leaves its pool only disabled and empty, and so it stays.
+    const last = racks === null ? {} : wholeOf(racks, machines, true);
+    steps.push({ atMs: untilMs - 1, words: `apply ${label} ${grouped(machines, last)}`.trim().split(" ") });
   }
   return steps;
 };
-const grouped = (machines: readonly MachineText[]): string =>
-  formatCell({ machines, rules: [], allOrNone: false, groups: [{ name: "g", kind: "apart" }] });
+const grouped = (machines: readonly MachineText[], whole: Partial<CellText> = {}): string =>
+  formatCell({ machines, rules: [], allOrNone: false, groups: [{ name: "g", kind: "apart" }], ...whole });
+const pool = "racks";
+const pooledOr = (racks: Random | null, wish: Partial<MachineText>): Partial<MachineText> =>
+  racks?.chance(0.4) === true ? { pool } : wish;
+/** A pool with one host, now and then disabled or not asked for; `stays`: asked for in any case. */
+const wholeOf = (racks: Random | null, machines: readonly MachineText[], stays = false): Partial<CellText> => {
+  if (racks === null) return {};
+  const [isGiven, off] = [racks.chance(0.8), racks.chance(0.3)];
+  const isAsked = stays || isGiven || machines.some((machine) => machine.pool !== undefined);
+  return { pools: [pool], wholes: isAsked ? [{ name: "rack", pool, off }] : [] };
+};
 /** To have a host alone by what runs there, by dedication, or one for each of a group of all cells of the account. */
 function wishOf(label: string, random: Random): Partial<MachineText> {
   if (random.chance(0.4)) return {};

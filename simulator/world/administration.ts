@@ -124,7 +124,8 @@ export class Administration {
     void answer?.then((response) => {
       const { status, body } = response as unknown as { readonly status: number; readonly body: Json };
       // It has no model yet, the host is not known yet, or the VM does not run now. A root cell that was never taken gets no element.
-      if (this.isHealing && status === 404) word.isAnswered = true;
+      // A host that was never empty goes into no flavour any more.
+      if (this.isHealing && status !== 200 && (status === 404 || word.then !== undefined)) word.isAnswered = true;
       if (status !== 200 || word.isAnswered) return;
       word.isAnswered = true;
       kernel.log("operator", "administers", { words, status, body: JSON.stringify(body).slice(0, 100) });

@@ -143,7 +143,10 @@ const unsettledCell = (
   { state, expected }: { readonly state: ControllerState; readonly expected: ReadonlyMap<string, CellText | null> },
 ): readonly string[] => {
   const faults: string[] = [];
-  for (const { path, phase, causes, deleting } of state.elements.values()) {
+  // There may be fewer whole hosts than are asked for: one that no machine needs waits for as long as others have them.
+  const isPoolNeeded = accepted.machines.some(({ pool }) => pool !== undefined);
+  for (const { path, type, phase, causes, deleting } of state.elements.values()) {
+    if (type === "PoolHost" && phase === "waiting" && !isPoolNeeded) continue;
     // A VM that its user wants left down after a crash stays failed, and what belongs to it waits.
     const isLeft = accepted.machines.some(({ name, once }) => once && path.startsWith(`${labelOf(cell)}/${name}`));
     // What names another cell waits until that one lets it.

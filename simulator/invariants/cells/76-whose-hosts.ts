@@ -8,13 +8,18 @@ interface Asked {
   readonly by: string;
   readonly groups: readonly string[];
   readonly isStrict: boolean;
+  /** It asks for a pool. */
+  readonly pool: boolean;
 }
+/** Of a host of a flavour: accounts that may use it now. */
+type Users = readonly string[];
 interface Placed extends Asked {
   readonly host: string;
 }
 /** What a Placer was told and has promised, by its own inputs and logs. */
 interface Known {
   readonly hosts: Map<string, Fields>;
+  readonly pooled: Map<string, Users>;
   readonly accounts: Map<string, string>;
   readonly asked: Map<string, Asked>;
   readonly placed: Map<string, Placed>;
@@ -24,10 +29,31 @@ const fieldsOf = (value: Json | undefined): Fields =>
 const textsOf = (value: Json | undefined): readonly string[] =>
   (Array.isArray(value) ? value : [value]).filter((text) => typeof text === "string");
 
+/** What a Placer is told. */
+function hear({ hosts, pooled, accounts, asked }: Known, from: string, key: string, value: Json): void {
+  const [kind = "", name = ""] = key.split("/");
+  const fields = fieldsOf(value);
+  if (kind === "dedicated" && value === null) hosts.delete(name);
+  else if (kind === "dedicated") hosts.set(name, fieldsOf(fields.to));
+  else if (kind === "pooled" && value === null) pooled.delete(name);
+  else if (kind === "pooled") {
+    const { enabled, authorised } = fieldsOf(fields.pool);
+    pooled.set(name, enabled === true ? textsOf(authorised) : []);
+  } else if (kind === "owner" && value === null) accounts.delete(name);
+  else if (kind === "owner") accounts.set(name, String(fields.account));
+  else if (kind === "placement" && value !== null) {
+    const wishes = fieldsOf(fields.placement);
+    const by = from.replace("controller.", "");
+    const groups = textsOf(wishes.groups).filter((group) => group.startsWith("DedicatedGrp-"));
+    const pool = typeof wishes.pool === "string";
+    asked.set(name, { by, groups, isStrict: wishes.dedication === "strict", pool });
+  }
+}
+
 /**
  * A Placer that has heard whose a host is places nobody else's VM there anew, nor one of the owner's that does not ask for it, and one that asks for
- * such hosts nowhere else; and beside a VM that asks for that strictly nobody's but its account's. The cloud's own VMs stand anywhere.
- * The premise is a placement while some host is dedicated, or one beside a strict VM. It knows accounts as owners alone, and no zones.
+ * such hosts nowhere else; the same of a host of a flavour and the accounts of the pool that it is in; and beside a VM that asks for that strictly nobody's but its account's. The cloud's own VMs stand anywhere.
+ * The premise is a placement while some host is dedicated or of a flavour, or one beside a strict VM. It knows accounts as owners alone, and no zones.
  */
 export const whoseHosts: Invariant = {
   number: 76,
@@ -37,27 +63,19 @@ export const whoseHosts: Invariant = {
     const all = new Map<string, Known>();
     const before = new Set<string>();
     const knownTo = (who: string): Known => {
-      const known = all.get(who) ?? { hosts: new Map(), accounts: new Map(), asked: new Map(), placed: new Map() };
+      const known = all.get(who) ?? {
+        hosts: new Map(),
+        pooled: new Map(),
+        accounts: new Map(),
+        asked: new Map(),
+        placed: new Map(),
+      };
       all.set(who, known);
       return known;
     };
-    const hear = ({ hosts, accounts, asked }: Known, from: string, key: string, value: Json): void => {
-      const [kind = "", name = ""] = key.split("/");
-      const fields = fieldsOf(value);
-      if (kind === "dedicated" && value === null) hosts.delete(name);
-      else if (kind === "dedicated") hosts.set(name, fieldsOf(fields.to));
-      else if (kind === "owner" && value === null) accounts.delete(name);
-      else if (kind === "owner") accounts.set(name, String(fields.account));
-      else if (kind === "placement" && value !== null) {
-        const wishes = fieldsOf(fields.placement);
-        const by = from.replace("controller.", "");
-        const groups = textsOf(wishes.groups).filter((group) => group.startsWith("DedicatedGrp-"));
-        asked.set(name, { by, groups, isStrict: wishes.dedication === "strict" });
-      }
-    };
     const accountOf = ({ accounts }: Known, cell: string): string =>
       accounts.get(cell.split(".").at(-1) ?? "") ?? `of ${cell}`;
-    const check = (known: Known, vm: string, { by, groups, isStrict, host }: Placed): void => {
+    const check = (known: Known, vm: string, { by, groups, isStrict, pool, host }: Placed): void => {
       if (by === "root") return;
       const owner = known.hosts.get(host);
       const account = accountOf(known, by);
@@ -66,6 +84,13 @@ export const whoseHosts: Invariant = {
         verdict.check(
           owner === undefined ? groups.length === 0 : owner.path === account && group !== undefined,
           () => `${vm} of ${account} is placed at ${host}, which is ${String(owner?.path ?? "everybody")}'s`,
+        );
+      const users = known.pooled.get(host);
+      if (known.pooled.size > 0 || pool)
+        verdict.check(
+          users === undefined ? !pool : pool && users.includes(account),
+          () =>
+            `${vm} of ${account} is placed at ${host}, which ${users === undefined ? "is in no pool" : `is ${JSON.stringify(users)}'s`}`,
         );
       for (const [other, there] of known.placed) {
         if (there.host !== host || other === vm || !(isStrict || there.isStrict) || there.by === "root") continue;
