@@ -63,9 +63,9 @@ function roomIn(state: PlacerState, changed: ReadonlySet<HostName>): (document: 
     }
   };
   return (document) => {
-    if (changed.size + hosts.untried.size + usage.untried.size > mostChanged || !isByHost(state, document)) return true;
+    if (changed.size + hosts.untried.size + usage.untried.size > mostChanged) return true;
     if (known !== hosts.untried.size + usage.untried.size) look();
-    return document.memoryMiB <= memoryMiB && document.cpus <= cpus;
+    return (document.memoryMiB <= memoryMiB && document.cpus <= cpus) || !isByHost(state, document);
   };
 }
 
@@ -73,9 +73,11 @@ function roomIn(state: PlacerState, changed: ReadonlySet<HostName>): (document: 
 function isByHost({ spareHosts, next, usage }: PlacerState, document: DesiredPlacement): boolean {
   const { vm, placement, at } = document;
   if (spareHosts > 0 || at !== undefined || next.has(vm) || usage.placesOf.has(vm)) return false;
-  const known = byHost.get(document) ?? (groupsOf(placement).length === 0 && implicitOf(placement) !== "strict");
-  byHost.set(document, known);
-  return known;
+  const known = byHost.get(document);
+  if (known !== undefined) return known;
+  const found = groupsOf(placement).length === 0 && implicitOf(placement) !== "strict";
+  byHost.set(document, found);
+  return found;
 }
 const byHost = new WeakMap<DesiredPlacement, boolean>();
 
