@@ -71,9 +71,10 @@ function layerFaults(source: Source): readonly string[] {
   return importsOf(source).flatMap((target) => {
     const other = target.split("/")[0] ?? "";
     const otherLevel = layers.indexOf(other as (typeof layers)[number]);
-    const entry = /^cli\/(?:commands\/(?:up|simulate|demo\/out-and-in)|program\/simulate-program)\.ts$/.test(
-      source.path,
-    );
+    const entry =
+      /^cli\/(?:commands\/(?:up|simulate|demo\/(?:out-and-in|pictures))|program\/simulate-program)\.ts$/.test(
+        source.path,
+      );
     if (otherLevel > level)
       return [`${source.path} imports ${target}: ${folder}/ is below ${other}/; move the shared part down`];
     if (Object.hasOwn(onTop, other) && !isTest(source.path) && !entry)

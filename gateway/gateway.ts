@@ -59,11 +59,13 @@ import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
 import { serveRoute } from "./requests/serve.ts";
 import { registerWholeHosts } from "./requests/whole-hosts.ts";
+import { Passes } from "./sign-in/passes.ts";
 import { createSignIn, type SignIn } from "./sign-in/sign-in.ts";
 import { registerBackup } from "./storage/backup.ts";
 import { registerAdoption, registerBin } from "./storage/bin.ts";
 import { registerImages } from "./storage/images.ts";
 import { registerOrphans } from "./storage/orphans.ts";
+import { registerPersistent } from "./storage/persistent.ts";
 import { registerUploads } from "./storage/uploads.ts";
 import { registerAudit } from "./tenancy/audit.ts";
 import { registerSigned } from "./tenancy/credentials.ts";
@@ -134,6 +136,7 @@ export function createGateway(
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  const passes = new Passes(() => performance.now());
   const takePlace = createPlaces();
   const logins = loginPlaces();
   const isOwnName = ownNames(configuration);
@@ -161,6 +164,7 @@ export function createGateway(
       takeLoginPlace(logins, request, reply);
       return;
     }
+    passes.admit(request);
     const scope = await scopeOfRequest(context, signIn, request, reply);
     const beyond = beyondScope(scope, request.method, request.url);
     if (beyond !== null) throw refused(403, "forbidden", beyond);
@@ -205,14 +209,12 @@ export function createGateway(
   const status = createStatus(configuration, supervisorSocket, connections);
   serveRoute(app, "readStatus", status);
   registerImages(app, configuration);
-  registerUploads(app, {
-    configuration,
-    isOperator: (authorization) => isAuthorized(authorization, credentialHashes),
-    receivers: receivers ?? createReceivers(configuration),
-  });
+  const isOperator: Readers["isOperator"] = (authorization) => isAuthorized(authorization, credentialHashes);
+  registerUploads(app, { configuration, isOperator, receivers: receivers ?? createReceivers(configuration) });
   registerBin(app, configuration);
   registerBackup(app, configuration, supervisorSocket);
   registerOrphans(app, configuration);
+  registerPersistent(app, configuration, passes);
   const ha = registerHa(app, configuration);
   registerZone(app, configuration);
   const asking = { configuration, questions: createQuestions(), whoIs };
@@ -229,7 +231,6 @@ export function createGateway(
   });
   registerAdoption(app, configuration);
   const timeline = registerObservation(app, configuration, supervisorSocket, observer, connections);
-  const isOperator: Readers["isOperator"] = (authorization) => isAuthorized(authorization, credentialHashes);
   const asked: Pick<Readers, "requireCell" | "ask"> = {
     requireCell: (cell, authorization) => requireCell(context, cell, authorization),
     ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),

@@ -217,6 +217,8 @@ export interface ProcessConfiguration {
     readonly listen?: { readonly address: string; readonly port: number };
     /** In its place: descriptor of a listening socket handed over at the start. */
     readonly listenFd?: number;
+    /** Beside such a socket: over TLS for the gateway, which passes on to it who comes to the gateway itself (decision 201). */
+    readonly inside?: { readonly address: string; readonly port: number };
     /** Where the gateway is, over TLS. */
     readonly gateway: { readonly address: string; readonly port: number };
     /** File with the credential of its own part of the primary cell, mode 0600; absent, or not there yet: it has none. */

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { firstServices, otherThanFirst } from "../core/cells/binding.ts";
 import { rootCell } from "../core/documents/cells.ts";
 import { serviceRoles } from "../core/documents/service-roles.ts";
-import { network, type ProcessConfiguration } from "../runtime/installation.ts";
+import { network, type ProcessConfiguration, ports } from "../runtime/installation.ts";
 import { memberDirectory, memberRunDirectory, type Places, pageDirectory } from "./places.ts";
 import type { InstallationRecord } from "./record.ts";
 import { type Member, macOf } from "./supervisor/members.ts";
@@ -135,6 +135,7 @@ const rolePart = (
         personality: {
           listenFd: listenDescriptor,
           gateway: insideGateway,
+          inside: { address: member.address, port: ports.http },
           credentialFile: volumesCredentialFile(at, member),
         },
       };

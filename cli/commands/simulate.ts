@@ -70,7 +70,7 @@ const serve = async (
   const page = await mkdtemp(join(tmpdir(), "cells-page-"));
   try {
     await buildPage(page);
-    const served = await serveSimulation({ ...options, page });
+    const served = await serveSimulation({ ...options, page, volumes: true });
     try {
       terminal.print(`${served.url}/ui/#code=${await served.code()}`);
       terminal.print("The address signs you in once, within a minute; with the credential as often as you like:");

@@ -28,6 +28,19 @@ test("an hour is kept, the last moment last; what was not heard is null", () => 
   assert.deepEqual(running, {}, "a cell of which nothing was heard for an hour is forgotten");
 });
 
+test("moments that a slow status has left out are there, with nothing heard, and an hour is no longer than one", () => {
+  const ring = new HistoryRing();
+  ring.add({ hosts: [host("h1", 1)] }, 0);
+  ring.add({ hosts: [host("h1", 2)] }, 3 * everyMs + 400);
+  ring.add({ hosts: [host("h1", 3)] }, 4 * everyMs);
+  assert.deepEqual(ring.read().load, { h1: [1, null, null, 2, 3] });
+  ring.add({ hosts: [host("h1", 4)] }, 2 * everyMs);
+  assert.deepEqual(ring.read().load.h1?.at(-1), 4, "a clock that was put back leaves out nothing");
+  ring.add({ hosts: [host("h2", 5)] }, 1e12);
+  const { load, moments: count } = ring.read();
+  assert.deepEqual([Object.keys(load), load.h2?.length, load.h2?.at(-1), count], [["h2"], moments, 5, moments]);
+});
+
 test("there is room for so many series and no more, whoever comes first", () => {
   assert.ok(mostSeries * moments * 4 <= 16 * 1024 * 1024);
   const ring = new HistoryRing(3);

@@ -24,11 +24,16 @@ export class HistoryRing {
 
   /** @param status null: nothing was heard at this moment */
   add(status: Pick<InstallationStatus, "hosts"> | null, nowMs: number): void {
+    // A status that took long, or a machine that slept, has left moments out: an hour stays one.
+    const due = this.#count === 0 ? 1 : Math.round((nowMs - this.#untilMs) / everyMs);
+    for (let left = Math.min(due - 1, moments); left > 0; left -= 1) this.#put(new Map());
+    this.#put(numbersOf(status));
+    this.#untilMs = nowMs;
+  }
+  #put(numbers: ReadonlyMap<string, number>): void {
     const at = this.#count % moments;
     this.#count += 1;
-    this.#untilMs = nowMs;
     for (const values of this.#series.values()) values[at] = Number.NaN;
-    const numbers = numbersOf(status);
     // One that said nothing for the whole hour makes room for others.
     for (const [name, values] of this.#series)
       if (!numbers.has(name) && values.every(Number.isNaN)) this.#series.delete(name);

@@ -8,6 +8,7 @@ import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { type OutgoingPeerRequest, type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { watchPeers } from "../../runtime/transport/peers-watch.ts";
+import { isBeside } from "../requests/beside.ts";
 import { saidAs } from "../requests/peer-answer.ts";
 import type { Connections } from "./connections.ts";
 
@@ -64,7 +65,7 @@ export const createSources = (
     services: async () => {
       const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
       return Object.keys(peers)
-        .filter((name) => name !== configuration.name)
+        .filter((name) => name !== configuration.name && !isBeside(name))
         .map(peerName);
     },
     watch: (changed) => watchPeers(configuration.peersFile, changed),

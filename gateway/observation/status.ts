@@ -23,6 +23,7 @@ import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
 import { roomsQuestion } from "../../runtime/process/asked.ts";
 import { askSupervisor } from "../cells/supervisor.ts";
+import { isBeside } from "../requests/beside.ts";
 import { answerAs } from "../requests/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
@@ -97,6 +98,17 @@ export const createStatus =
   (): Promise<InstallationStatus> =>
     installationStatus(configuration, supervisorSocket, connections);
 
+/** A door tells nothing of itself, and refuses whoever shows nothing: then it runs, and so does the way behind it. */
+async function turnsAway(configuration: ProcessConfiguration, door: string, timeoutMs: number): Promise<boolean> {
+  try {
+    const asked = { method: "GET", path: "/whoami", signal: AbortSignal.timeout(timeoutMs) };
+    const { status, body } = await peerRequest(configuration, peerName(door), asked);
+    body.destroy();
+    return status === 401;
+  } catch {
+    return false;
+  }
+}
 async function installationStatus(
   configuration: ProcessConfiguration,
   supervisorSocket: string | null,
@@ -118,6 +130,7 @@ async function installationStatus(
       return null;
     }
   };
+  const says = async (peer: string): Promise<boolean> => (await answerOf(peer, "/metrics", () => true)) !== null;
   const ask = <T>(peer: string, schema: Schema<T>, path = "/status"): Promise<T | null> =>
     answerOf(peer, path, (text) => answerAs(schema, text, peer));
   const presence = Promise.all(
@@ -153,14 +166,16 @@ async function installationStatus(
     const names = all.filter((peer) => !peer.startsWith("host.") && !peer.startsWith("agent."));
     return Promise.all(
       names.map(async (name) => {
-        const running = name === configuration.name || (await answerOf(name, "/metrics", () => true)) !== null;
+        const running =
+          name === configuration.name ||
+          (await (isBeside(name) ? turnsAway(configuration, name, timeoutMs) : says(name)));
         const state = running ? "running" : "stopped";
         return { name, peer: name, address: addressOf(name), running, pid: null, restarts: 0, state } as const;
       }),
     );
   };
   const said = all
-    .filter((peer) => peer !== configuration.name)
+    .filter((peer) => peer !== configuration.name && !isBeside(peer))
     .map(async (peer) => [peer, await ask(peer, leftoversOf, leftoversPath)] as const);
   // All are waited for at once: where the supervisor goes meanwhile, whoever asked hears of it, and the process goes on.
   const [running, theHosts, theServers, allSaid] = await Promise.all([

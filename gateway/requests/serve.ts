@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { keyHeader, keyRefusal, readJsonBody, readQuery } from "../../model/contract/request.ts";
 import type { BodyOf, ParameterNames, QueryOf } from "../../model/contract/route.ts";
-import { type Routes, routeOf, type ServedAt } from "../../model/contract/routes.ts";
+import { type RouteName, type Routes, routeOf, type ServedAt } from "../../model/contract/routes.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import { forClient } from "./ask-peer.ts";
 import { refused } from "./refused.ts";
@@ -24,20 +24,37 @@ export function serveRoute<N extends Served>(
   /** Of the body, in octets; absent: as much as a model may have. */
   bodyLimit?: number,
 ): void {
+  add(app, name, bodyLimit === undefined ? {} : { bodyLimit }, async (request, reply) => {
+    const parameters = request.params as Asked<N>["parameters"];
+    const query = readQuery(name, request.url);
+    if (!query.ok) throw refused(400, query.error.code, query.error.message);
+    const key = keyRefusal(name, request.headers[keyHeader]);
+    if (key !== null) throw refused(400, key.code, key.message);
+    const body = bodyIn(name, request);
+    return forClient(request.raw, () => handler({ parameters, query: query.value, body, request }, reply));
+  });
+}
+
+export const isOfCaas = (name: RouteName): name is ServedAt<"caas"> => routeOf(name).at === "caas";
+/** Hands one row of the table on to who serves it, which holds the request to it. */
+export const passRoute = (
+  app: FastifyInstance,
+  name: ServedAt<"caas">,
+  handler: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
+): void => add(app, name, {}, handler);
+
+function add(
+  app: FastifyInstance,
+  name: Served,
+  options: { readonly bodyLimit?: number },
+  handler: (request: FastifyRequest, reply: FastifyReply) => unknown,
+): void {
   const { method, path } = routeOf(name);
   app.route({
     method,
-    ...(bodyLimit === undefined ? {} : { bodyLimit }),
+    ...options,
     url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
-    handler: async (request, reply) => {
-      const parameters = request.params as Asked<N>["parameters"];
-      const query = readQuery(name, request.url);
-      if (!query.ok) throw refused(400, query.error.code, query.error.message);
-      const key = keyRefusal(name, request.headers[keyHeader]);
-      if (key !== null) throw refused(400, key.code, key.message);
-      const body = bodyIn(name, request);
-      return forClient(request.raw, () => handler({ parameters, query: query.value, body, request }, reply));
-    },
+    handler: async (...each) => handler(...each),
   });
 }
 

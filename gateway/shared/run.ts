@@ -3,7 +3,7 @@ import { certify } from "../../runtime/identity/own/certify.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { stopAtSignals } from "../../runtime/life/signals.ts";
 import { createObserver, logFatalErrors, type Observer } from "../../runtime/observation/observer.ts";
-import { listenAt, overTls } from "./listen.ts";
+import { listenAt, listenInside, overTls } from "./listen.ts";
 
 type Create = (
   configuration: ProcessConfiguration,
@@ -30,8 +30,12 @@ export async function runPersonality(configuration: ProcessConfiguration): Promi
   await certify(configuration, observer);
   const app = create(configuration, observer, personality.listen === undefined ? undefined : overTls(configuration));
   await listenAt(app, personality);
-  stopAtSignals(() => app.close());
-  const { listen, listenFd } = personality;
+  const { listen, listenFd, inside } = personality;
+  const endInside = inside === undefined ? null : await listenInside(app, configuration, inside);
+  stopAtSignals(async () => {
+    endInside?.();
+    await app.close();
+  });
   const where = listen === undefined ? { fd: listenFd ?? null } : { address: listen.address, port: listen.port };
   observer.log("personality/listening", { ...where, pid: process.pid });
 }

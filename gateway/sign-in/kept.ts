@@ -1,17 +1,13 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { signInTimes } from "../../model/contract/tenancy/sign-in.ts";
 import type { Person } from "../requests/credentials.ts";
+import { hashOf, type Sealed, sealedWith, unsealed } from "./sealed.ts";
 
 /**
  * Who is signed in, and codes that sign in. Each secret (a cookie's, or a code's) is kept as a hash, and the credential behind it sealed
  * under the secret itself: whoever reads this process' memory at rest finds nothing that opens anything. Nothing is written down, so a gateway that
  * begins anew knows nobody.
  */
-interface Sealed {
-  readonly nonce: Buffer;
-  readonly text: Buffer;
-  readonly tag: Buffer;
-}
 interface Kept {
   readonly sealed: Sealed;
   readonly person: string;
@@ -161,20 +157,4 @@ export class SignIns {
   }
 }
 
-/** One secret gives a name and a key, neither of which says anything of the other. */
-const digest = (purpose: string, secret: string): Buffer =>
-  createHash("sha256").update(`cells sign-in ${purpose} ${secret}`).digest();
-const hashOf = (purpose: "id", secret: string): string => digest(purpose, secret).toString("hex");
 const ownerOf = ({ scope }: Person): string => JSON.stringify(scope);
-
-const cipher = "aes-256-gcm";
-function sealedWith(text: string, secret: string): Sealed {
-  const nonce = randomBytes(12);
-  const sealing = createCipheriv(cipher, digest("key", secret), nonce);
-  return { nonce, text: Buffer.concat([sealing.update(text, "utf8"), sealing.final()]), tag: sealing.getAuthTag() };
-}
-function unsealed({ nonce, text, tag }: Sealed, secret: string): string {
-  const opening = createDecipheriv(cipher, digest("key", secret), nonce);
-  opening.setAuthTag(tag);
-  return Buffer.concat([opening.update(text), opening.final()]).toString("utf8");
-}

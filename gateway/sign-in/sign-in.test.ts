@@ -93,7 +93,13 @@ test("a user signs in by password, asks by the cookie, and is out when he says s
   const begun = await signIn(ann);
   assert.equal(begun.status, 201, JSON.stringify(begun.json));
   const { expires, ...who } = begun.json;
-  assert.deepEqual(who, { kind: "user", name: "ann@ROOT/acme", account: "ROOT/acme/dev", cookie: true });
+  assert.deepEqual(who, {
+    kind: "user",
+    name: "ann@ROOT/acme",
+    account: "ROOT/acme/dev",
+    cookie: true,
+    volumes: false,
+  });
   assert.ok(Date.parse(String(expires)) - Date.now() > 3_600_000);
   assert.match(String(begun.headers["set-cookie"]), /HttpOnly; Secure; SameSite=Strict$/);
   assert.ok(!JSON.stringify(begun.json).includes("session."), "the session is not told to the page");

@@ -12,6 +12,7 @@ import { rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts
 import { parseJson } from "../../runtime/http/http.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
+import { hasVolumes } from "../requests/beside.ts";
 import type { Person, Scope } from "../requests/credentials.ts";
 import { RefusedError, refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
@@ -111,7 +112,8 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
         "set-cookie": cookieSet(cookie, Math.ceil(longestMs / 1000)),
         "cache-control": "no-store",
       });
-      return { ...who.is, cookie: true, expires: inMs(longestMs) } satisfies SignedIn;
+      const volumes = await hasVolumes(configuration);
+      return { ...who.is, cookie: true, expires: inMs(longestMs), volumes } satisfies SignedIn;
     }),
   );
   serveRoute(app, "readSignInCode", ({ body, request }, reply) =>
@@ -131,6 +133,7 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
       ...is,
       cookie: leftMs !== undefined,
       expires: leftMs === undefined ? null : inMs(leftMs),
+      volumes: await hasVolumes(configuration),
     } satisfies SignedIn;
   });
   serveRoute(app, "signOut", async ({ request }, reply) => {

@@ -7,6 +7,7 @@ import { leftoversOf } from "../../model/contract/operator/storage.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
 import { askPeer } from "../requests/ask-peer.ts";
+import { isBeside } from "../requests/beside.ts";
 import { controllerOf } from "../requests/cell-names.ts";
 import { pageFor } from "../requests/paging.ts";
 import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";
@@ -95,7 +96,9 @@ export async function everywhere(
 
 async function namesIn({ peersFile }: ProcessConfiguration): Promise<readonly string[]> {
   const { peers } = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
-  return Object.keys(peers).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  return Object.keys(peers)
+    .filter((name) => !isBeside(name))
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
 async function requireName(configuration: ProcessConfiguration, name: string): Promise<void> {

@@ -16,7 +16,7 @@ export type Who = "operator" | "cell" | "tenant" | "capability" | "anyone";
 
 /**
  * Which process answers: the gateway itself, the cell's controller (the gateway passes the request on), the controller of
- * the root cell alone, or CaaS, which stands before a gateway and passes all the rest on to it.
+ * the root cell alone, or CaaS, which stands before a gateway and passes all the rest on to it. The gateway passes on to CaaS what is that one's.
  */
 export type Server = "gateway" | "controller" | "root-controller" | "caas";
 

@@ -4,8 +4,10 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { FastifyInstance } from "fastify";
 import { rootCell } from "../../core/documents/cells.ts";
 import { createGateway } from "../../gateway/gateway.ts";
+import { listenInside } from "../../gateway/shared/listen.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
@@ -22,6 +24,7 @@ import { beginTraffic } from "../world/traffic.ts";
 import { modelsOf, rootModelsOf } from "./cells.ts";
 import { type Edge, edgeOf } from "./edges.ts";
 import type { Screens } from "./guests.ts";
+import { givePart, primary, serveVolumesOf } from "./volumes.ts";
 
 /**
  * A simulated installation behind the real gateway: every service as the simulator runs it, over virtual hosts, disks and network, in real
@@ -35,6 +38,8 @@ export interface ServedOptions {
   readonly port: number;
   /** Files of the page; absent: there is none. */
   readonly page?: string;
+  /** CaaS is beside the gateway, with persistent volumes in a cell `primary`. */
+  readonly volumes?: boolean;
   /** A connection to the screen of the VM with that name, in RFB; absent: no VM has one. */
   readonly screens?: Screens;
 }
@@ -60,7 +65,7 @@ const host = "127.0.0.1";
 const memoryMiB = 64 * 1024;
 
 export async function serveSimulation(options: ServedOptions): Promise<Served> {
-  const { hosts, machines, seed, port, page, screens = () => null } = options;
+  const { hosts, machines, seed, port, page, volumes = false, screens = () => null } = options;
   const directory = await mkdtemp(join(tmpdir(), "cells-simulate-"));
   const models = modelsOf(machines, seed);
   const servers = Math.max(1, Math.ceil(hosts / 5));
@@ -124,6 +129,7 @@ export async function serveSimulation(options: ServedOptions): Promise<Served> {
       await place.addCell(cell);
       void put(cell, model);
     }
+    if (volumes) await openVolumes({ place, configuration, app, put, url, credential }, closers);
     return {
       url,
       credential,
@@ -136,6 +142,31 @@ export async function serveSimulation(options: ServedOptions): Promise<Served> {
     await stop();
     throw error;
   }
+}
+
+interface ToOpen {
+  readonly place: Place;
+  readonly configuration: ProcessConfiguration;
+  readonly app: FastifyInstance;
+  readonly put: (cell: string, model: JsonObject) => Promise<Json>;
+  readonly url: string;
+  readonly credential: string;
+}
+async function openVolumes(
+  { place, configuration, app, put, url, credential }: ToOpen,
+  closers: (() => Promise<void>)[],
+): Promise<void> {
+  const inside = { address: host, port: await freePort() };
+  const end = await listenInside(app, configuration, inside);
+  closers.push(async () => end());
+  const own = await place.configure(peerName("personality.caas"), "personality.caas");
+  const served = await serveVolumesOf(own, inside, await freePort());
+  closers.push(() => served.close());
+  await place.addCell(primary);
+  const model = { [primary]: { "x.type": "Cell", "x.name": primary, volumes: {} } };
+  while (((await put(primary, model).catch(() => null)) as Answer | null)?.status !== 200) await sleep(serveNewEveryMs);
+  await givePart(own, url, credential);
+  await place.tell(own.name, served.port);
 }
 
 function busyHosts({ truth }: Installation): readonly string[] {

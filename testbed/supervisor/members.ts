@@ -118,6 +118,6 @@ export const doorsOf = ({ doors: open = {} }: InstallationRecord): readonly Door
 export const macOf = (address: string): string =>
   ["02", "00", ...address.split(".").map((byte) => Number(byte).toString(16).padStart(2, "0"))].join(":");
 
-/** Peer → address, for `peers.json`. No service asks a personality. */
+/** Peer → address, for `peers.json`. */
 export const peersOf = (members: readonly Member[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(members.flatMap(({ role, peer, address }) => (isPersonality(role) ? [] : [[peer, address]])));
+  Object.fromEntries(members.map(({ peer, address }) => [peer, address]));

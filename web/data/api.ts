@@ -1,6 +1,7 @@
 import type { Refusal } from "../../model/api.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
+import { nextHeader } from "../../model/contract/tenancy/pages.ts";
 
 /** The gateway refused, or could not be reached (status 0). */
 export class Refused extends Error {
@@ -23,6 +24,19 @@ export interface Answered<N extends RouteName> {
   readonly value: AnswerOf<Routes[N]["answer"]>;
   /** Of a model, from its `ETag`; null: the answer has none. */
   readonly version: number | null;
+  /** Of a list that came as a page: what the next one stands behind; null: there is none. */
+  readonly next: string | null;
+}
+
+/** A request whose answer is a text, as a stream of events that ends. Rejects with `Refused`. */
+export async function askText(_name: RouteName, path: string): Promise<string> {
+  const asked = { headers: { "cells-page": "1" }, credentials: "same-origin" } as const;
+  const response = await fetch(path, asked).catch((error: Error) => {
+    throw new Refused(0, { code: "unreachable", message: `the gateway does not answer: ${error.message}` });
+  });
+  const text = await response.text();
+  if (!response.ok) throw refusedBy(response.status, jsonIn(text));
+  return text;
 }
 
 /** One request of the published contract, by the name of its route. The cookie says who asks. Rejects with `Refused`. */
@@ -39,13 +53,43 @@ export async function ask<N extends RouteName>(
   });
   const text = await response.text();
   const read = jsonIn(text);
-  if (!response.ok)
-    throw new Refused(
-      response.status,
-      (read as Refusal | null)?.error ?? { code: "gateway", message: `the gateway answered ${response.status}` },
-    );
+  if (!response.ok) throw refusedBy(response.status, read);
   const version = /^"(\d+)"$/.exec(response.headers.get("etag") ?? "")?.[1];
-  return { value: read as AnswerOf<Routes[N]["answer"]>, version: version === undefined ? null : Number(version) };
+  return {
+    value: read as AnswerOf<Routes[N]["answer"]>,
+    version: version === undefined ? null : Number(version),
+    next: response.headers.get(nextHeader),
+  };
+}
+const refusedBy = (status: number, read: unknown): Refused =>
+  new Refused(
+    status,
+    (read as Refusal | null)?.error ?? { code: "gateway", message: `the gateway answered ${status}` },
+  );
+
+/** Sends a file, and says how much of it is on its way: `fetch` does not. Rejects with `Refused`, also where it is left by `signal`. */
+export function upload(
+  path: string,
+  file: Blob,
+  { told, signal }: { readonly told: (sent: number, all: number) => void; readonly signal: AbortSignal },
+): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const fail = (message: string) => (): void => reject(new Refused(0, { code: "unreachable", message }));
+    request.open("PUT", path);
+    request.setRequestHeader("cells-page", "1");
+    request.setRequestHeader("content-type", "application/octet-stream");
+    request.upload.onprogress = ({ loaded, total }) => told(loaded, total);
+    request.onload = () => {
+      const read = jsonIn(request.responseText);
+      if (request.status < 300) resolve(read);
+      else reject(refusedBy(request.status, read));
+    };
+    request.onerror = fail("the upload broke off: nothing of it is kept, and it can be tried again");
+    request.onabort = fail("the upload was left: nothing of it is kept");
+    signal.addEventListener("abort", () => request.abort(), { once: true });
+    request.send(file);
+  });
 }
 function jsonIn(text: string): unknown {
   try {

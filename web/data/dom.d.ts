@@ -20,5 +20,7 @@ declare module "@novnc/novnc" {
     scaleViewport: boolean;
     focusOnClick: boolean;
     disconnect(): void;
+    /** Pressed and let go. */
+    sendKey(keysym: number, code: string | null): void;
   }
 }

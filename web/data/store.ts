@@ -1,5 +1,6 @@
 import { type Followed, narrowed, nothingFollowed } from "../../model/contract/follow/reduce.ts";
 import type { CodeOf, SignedIn } from "../../model/contract/tenancy/sign-in.ts";
+import type { NewRegistration } from "../../model/contract/tenancy/tenancy.ts";
 import { dropDrafts } from "../state/cell/drafts.ts";
 import { isOut, isTouchDue } from "../state/signed-in.ts";
 import { aliveMs, type FromTab, heardBy, type ToTab } from "../state/tabs.ts";
@@ -82,6 +83,11 @@ export async function readCode(oneTimeCode: string): Promise<CodeOf> {
 /** Rejects with what the gateway has against it. */
 export async function signIn(body: object): Promise<void> {
   set({ who: (await ask("signIn", "POST", "/login", { body: JSON.stringify(body) })).value, out: null });
+}
+/** By an invitation: an account, its first user, who is in then. Rejects with what the gateway has against it. */
+export async function register(body: NewRegistration): Promise<void> {
+  const { value } = await ask("register", "POST", "/registrations", { body: JSON.stringify(body) });
+  await signIn({ user: value.name, domain: value.domain, password: body.password });
 }
 /** Rejects where the gateway has not said that the cookie is over: whoever sits here is in still. */
 export async function signOut(): Promise<void> {

@@ -35,7 +35,7 @@ export interface Person {
 }
 
 export async function beginJourneys(
-  size: Pick<ServedOptions, "hosts" | "machines" | "screens"> & { readonly seed?: number },
+  size: Pick<ServedOptions, "hosts" | "machines" | "screens" | "volumes"> & { readonly seed?: number },
 ): Promise<Journeys> {
   assert.ok(existsSync(executablePath), "the browser is not there: run `./cells setup`");
   const page = await mkdtemp(join(tmpdir(), "cells-journeys-"));
@@ -107,7 +107,7 @@ async function personWith(
 
 /**
  * What a screen reader would be told is as `golden/NAME.txt` has it; with `CELLS_GOLDEN=write` that file is written anew. What differs from run to run
- * (times, which host has how much, and at which host a machine stands) is `‹…›`.
+ * (times, which host has how much, UIDs, and at which host a machine stands) is `‹…›`.
  */
 export async function likeGolden(page: Page, name: string): Promise<void> {
   const file = join(import.meta.dirname, "golden", `${name}.txt`);
@@ -115,6 +115,7 @@ export async function likeGolden(page: Page, name: string): Promise<void> {
     .replace(/\b\d+ (?:s|min|h|d)\b/g, "‹time›")
     .replace(/[\d.]+ of ([\d.]+ [GM]iB)/g, "‹used› of $1")
     .replace(/paragraph: \d+ machines?/g, "paragraph: ‹count› machines")
+    .replace(/\bpv-[0-9a-f-]{36}\b/g, "‹volume›")
     .replace(/\bhost h\d+ \((sender|receiver)\)/g, "host ‹host› ($1)");
   if (process.env.CELLS_GOLDEN === "write") await writeFile(file, text);
   assert.equal(text, await readFile(file, "utf8").catch(() => ""), `${name}: CELLS_GOLDEN=write writes it anew`);

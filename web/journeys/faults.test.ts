@@ -24,6 +24,16 @@ test("a host dies: the overview names it, what is done and for whom, and all is 
   await page.getByRole("region", { name: "Being done" }).waitFor({ state: "detached", timeout: 60_000 });
   assert.ok(!served.busyHosts().includes(host), "its machines run elsewhere");
   await page.getByText("All is well.").waitFor({ timeout: 60_000 });
+  await page.keyboard.press("e");
+  const found = page.getByRole("listitem").filter({ hasText: host });
+  await page.getByRole("searchbox").fill(`declared ${host}`);
+  await found.filter({ hasText: "says presence." }).first().waitFor();
+  const [cell = ""] = (await page.getByRole("combobox", { name: "Cell" }).getByRole("option").allTextContents()).slice(
+    1,
+  );
+  await page.getByRole("combobox", { name: "Cell" }).selectOption(cell);
+  await page.getByRole("searchbox").fill(`no ${"such".repeat(9)} words`);
+  await page.getByText(/^0 events, as of/).waitFor();
   await end();
 });
 

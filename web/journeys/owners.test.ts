@@ -202,6 +202,54 @@ test("a machine goes to another host, dragged there and by keys, and each alert 
   await end();
 });
 
+test("who is invited makes himself an account, is given another's cell, which is taken back, and has a key of his own", async () => {
+  const { page, end } = await enter();
+  await page.keyboard.press("u");
+  await page.getByRole("textbox", { name: "A new domain" }).fill("ROOT/acme/sub");
+  await button(page, "Make the domain").click();
+  await page.getByRole("combobox", { name: "Invite to" }).selectOption("ROOT/acme/sub");
+  await button(page, "Make a link").click();
+  const link = (await page.getByText("/ui/#invitation=").textContent()) ?? "";
+  const pat = await journeys.person();
+  await pat.page.goto(link);
+  await pat.page.getByRole("textbox", { name: "Name of your account" }).fill("pat");
+  await pat.page.getByLabel("A password").fill(password);
+  await button(pat.page, "Make my account").click();
+  await pat.page.getByRole("heading", { name: "Overview" }).waitFor();
+  await pat.expect(/401/);
+  assert.ok(!pat.page.url().includes("invitation"), "it does not stay in the address");
+  await pat.page.keyboard.press("c");
+  await pat.page.getByText("0 cells.").waitFor();
+  const late = await journeys.person();
+  await late.page.goto(link);
+  await late.page.getByRole("textbox", { name: "Name of your account" }).fill("eve");
+  await late.page.getByLabel("A password").fill(password);
+  await button(late.page, "Make my account").click();
+  await late.page.getByRole("alert").waitFor();
+  for (const _ of [1, 2]) await late.expect(/401/);
+  await late.end();
+
+  await page.reload();
+  await page.getByRole("combobox", { name: "Cells of" }).selectOption("ROOT/acme/dev");
+  await page.getByRole("combobox", { name: "Which" }).selectOption("den");
+  await page.getByRole("textbox", { name: "To", exact: true }).fill("ROOT/acme/sub/pat");
+  await page.getByText("cells delegation add ROOT/acme/dev --to ROOT/acme/sub/pat --role reader --cell den").waitFor();
+  await button(page, "Give it").click();
+  await pat.page.getByText("1 cell.").waitFor();
+  await button(page, "Take back from ROOT/acme/sub/pat").click();
+  await pat.page.getByText("0 cells.").waitFor();
+  await end();
+
+  await pat.page.keyboard.press("u");
+  await pat.page.getByRole("textbox", { name: "What a new one is for" }).fill("backups");
+  await button(pat.page, "Make a key").click();
+  await pat.page.getByText("is shown here and nowhere else").waitFor();
+  await pat.page.getByRole("button", { name: /^Disable the key/ }).click();
+  await pat.page.getByRole("button", { name: /^Delete the key/ }).click();
+  await pat.page.getByText("There is none.").waitFor();
+  await pat.end();
+});
+
 test("an account is deleted only once all that goes with it is named", async () => {
   const { page, end } = await enter();
   await page.keyboard.press("u");

@@ -159,6 +159,9 @@ test("a screen in the page: two viewers see and type, and neither ends the other
       return typed.includes(key);
     });
   }
+  await one.page.getByRole("textbox", { name: "Paste here what is to be typed at tea/screen" }).fill("pasted 1");
+  await button(one.page, "Type it").click();
+  await eventually("the guest reads what was pasted", () => typed.includes("pasted 1"));
   await choose(one.page, "tea/pot");
   await button(one.page, "Display tea/pot").click();
   await one.page.getByText('tea/pot has no display: `x.display "vga"` in it gives it one').waitFor();

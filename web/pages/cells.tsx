@@ -2,7 +2,7 @@ import { useState } from "react";
 import type { CellSummary, Changed } from "../../model/api.ts";
 import { whyNot } from "../../model/contract/actions/actions.ts";
 import { ask, type Refused } from "../data/api.ts";
-import { useDoing } from "../parts/act.tsx";
+import { Failed, useDoing } from "../parts/act.tsx";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
 import { Fault, refusedBy } from "../parts/plan.tsx";
@@ -10,6 +10,7 @@ import { useAsker, useKnown } from "../parts/use-known.ts";
 import { linesOf } from "../state/cell/plan.ts";
 import { commandOf } from "../state/command.ts";
 import { cellsIn } from "../state/known.ts";
+import { emptyForm, nameOfHarvested, newVolumeOf } from "../state/storage/volumes.ts";
 
 /** What is there, and what would go with it? */
 export function Cells({ who }: PageProps) {
@@ -28,14 +29,20 @@ export function Cells({ who }: PageProps) {
       )}
       <ul className="cards">
         {(cells ?? []).map((summary) => (
-          <Cell key={summary.cell} summary={summary} asker={asker} />
+          <Cell key={summary.cell} summary={summary} asker={asker} volumes={who.volumes === true} />
         ))}
       </ul>
     </>
   );
 }
 
-function Cell({ summary, asker }: { summary: CellSummary; asker: ReturnType<typeof useAsker> }) {
+interface CellProps {
+  readonly summary: CellSummary;
+  readonly asker: ReturnType<typeof useAsker>;
+  /** There are persistent ones. */
+  readonly volumes: boolean;
+}
+function Cell({ summary, asker, volumes }: CellProps) {
   const { cell, phases, version, elements } = summary;
   const [isAsked, setAsked] = useState(false);
   const isHeard = phases.unreachable === undefined;
@@ -58,7 +65,7 @@ function Cell({ summary, asker }: { summary: CellSummary; asker: ReturnType<type
         <Link to={{ page: "versions", cell }}>versions</Link> · <Link to={{ page: "network", cell }}>network</Link>
       </p>
       {isAsked ? (
-        <Deletion cell={cell} onLeave={() => setAsked(false)} />
+        <Deletion cell={cell} volumes={volumes} onLeave={() => setAsked(false)} />
       ) : (
         <div className="buttons">
           <button
@@ -104,8 +111,9 @@ function useDeletion(cell: string) {
 }
 
 /** All that would go is named before anything does; each volume with data is said by the person. */
-function Deletion({ cell, onLeave }: { cell: string; onLeave: () => void }) {
+function Deletion({ cell, volumes, onLeave }: { cell: string; volumes: boolean; onLeave: () => void }) {
   const { planned, said, allowed, setAllowed, isGoing, busy, send } = useDeletion(cell);
+  const [kept, setKept] = useState<readonly { readonly path: string; readonly name: string }[]>([]);
   if (planned === null)
     return (
       <fieldset className="danger-box" aria-label={`Delete ${cell}?`}>
@@ -135,16 +143,33 @@ function Deletion({ cell, onLeave }: { cell: string; onLeave: () => void }) {
         </strong>
       </p>
       {lost.map(({ path }) => (
-        <label key={path} className="danger">
-          <input
-            type="checkbox"
-            checked={allowed.includes(path)}
-            onChange={({ target: { checked } }) =>
-              setAllowed(checked ? [...allowed, path] : allowed.filter((each) => each !== path))
-            }
-          />
-          All data of {path} is lost
-        </label>
+        <div key={path}>
+          <label className="danger">
+            <input
+              type="checkbox"
+              checked={allowed.includes(path)}
+              onChange={({ target: { checked } }) =>
+                setAllowed(checked ? [...allowed, path] : allowed.filter((each) => each !== path))
+              }
+            />
+            All data of {path} is lost
+          </label>
+          {/* The grant that holds it changes the cell: what would go is asked anew. */}
+          {volumes && (
+            <Harvest
+              path={path}
+              onDone={async (name) => {
+                setKept((before) => [...before, { path, name }]);
+                await send(true, null);
+              }}
+            />
+          )}
+        </div>
+      ))}
+      {kept.map(({ path, name }) => (
+        <p key={path} role="status">
+          {path} goes on as the persistent volume {name}: <Link to={{ page: "storage" }}>Storage</Link>
+        </p>
       ))}
       <AllThatGoes lines={lines} />
       {said !== null && <Fault said={said} />}
@@ -163,6 +188,27 @@ function Deletion({ cell, onLeave }: { cell: string; onLeave: () => void }) {
         <span className="hint">{missing.length > 0 ? "Say first that the data may be lost." : ""}</span>
       </div>
     </fieldset>
+  );
+}
+
+/** A volume outlives its cell as a persistent one: a copy, for which it is held until it is made. */
+function Harvest({ path, onDone }: { path: string; onDone: (name: string) => Promise<void> }) {
+  const { busy, failed, run } = useDoing();
+  const name = nameOfHarvested(path);
+  const keep = (): void =>
+    void run(async () => {
+      const body = JSON.stringify(newVolumeOf({ ...emptyForm, name, origin: "cell", of: path }));
+      const headers = { "idempotency-key": crypto.randomUUID() };
+      await ask("addVolume", "POST", "/volumes", { body, headers });
+      await onDone(name);
+    });
+  return (
+    <p>
+      <button type="button" disabled={busy} onClick={keep}>
+        Keep {path} as the persistent volume {name}
+      </button>
+      <Failed why={failed} />
+    </p>
   );
 }
 

@@ -5,6 +5,9 @@ import { ask } from "../data/api.ts";
 import { Act, Failed, useDoing } from "../parts/act.tsx";
 import { Command, Phase, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
+import { DelegationsOf } from "../parts/people/delegations.tsx";
+import { Invitations } from "../parts/people/invitations.tsx";
+import { Keys } from "../parts/people/keys.tsx";
 import { useAsked, useAsker } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
 
@@ -32,7 +35,12 @@ export function People({ who }: PageProps) {
       {value === null ? (
         failed === null && <Waiting what="the service tenancy" />
       ) : (
-        <All everybody={value} asker={asker} onDone={again} />
+        <>
+          <All everybody={value} asker={asker} onDone={again} />
+          <Invitations domains={value.domains.map(({ path }) => path)} onDone={again} />
+          <DelegationsOf accounts={value.accounts} />
+          <Keys isUser={who.kind === "user"} />
+        </>
       )}
     </>
   );

@@ -52,6 +52,11 @@ export function Placement({ who }: PageProps) {
       </p>
       {ordered !== null && <Ordered {...ordered} hosts={hosts} />}
       <Failed why={trial.failed} />
+      {trial.failed !== null && (
+        <button type="button" onClick={() => void trial.again()}>
+          Ask the Placer again
+        </button>
+      )}
       <ul className="cards">
         {hosts.map((host) => (
           <li key={host.host}>
@@ -90,6 +95,7 @@ interface Tried {
   readonly failed: string | null;
   /** Null: it is not known yet. */
   readonly of: (host: string) => Foretold | null;
+  readonly again: () => Promise<void>;
 }
 /** A sentence: why it is not known. */
 const trialOf = (vm: string): Promise<TrialAnswer | string> =>
@@ -99,10 +105,11 @@ const trialOf = (vm: string): Promise<TrialAnswer | string> =>
   );
 /** What the Placer says of each host, asked as soon as a machine is chosen. */
 function useTrial(vm: string | null): Tried {
-  const { value } = useAsked(vm ?? "", async () => (vm === null ? null : { vm, said: await trialOf(vm) }));
+  const { value, again } = useAsked(vm ?? "", async () => (vm === null ? null : { vm, said: await trialOf(vm) }));
   const said = value?.vm === vm ? value.said : null;
   return {
     failed: typeof said === "string" ? said : null,
+    again,
     of: (host) => {
       const found = typeof said === "string" ? undefined : said?.hosts.find((each) => each.host === host);
       return found === undefined ? null : foretoldBy(found);
@@ -136,12 +143,16 @@ interface HostProps {
 }
 function Host({ host, asker, chosen, foretold, isOwn, isDragged, onChoose, onDrag, onTarget }: HostProps) {
   const { host: name, isHeard, administration, usedMiB, memoryMiB, machines } = host;
+  const over = (event: DragEvent): void => {
+    // Where it stands already it cannot be dropped.
+    if (!isOwn) event.preventDefault();
+  };
   const drop = (event: DragEvent): void => {
     event.preventDefault();
-    onTarget();
+    if (!isOwn) onTarget();
   };
   return (
-    <section className="card" aria-label={name} onDragOver={(event) => event.preventDefault()} onDrop={drop}>
+    <section className="card" aria-label={name} onDragOver={over} onDrop={drop}>
       <strong>{name}</strong> {!isHeard && <span className="danger">it is not heard</span>}{" "}
       {administration !== null && <span className="hint">{administration}</span>}
       <Share used={usedMiB} all={memoryMiB} unit="MiB" />

@@ -21,7 +21,9 @@ const shown: Readonly<Record<Exclude<PageName, "overview">, ReturnType<typeof la
   people: lazily(async () => (await import("./people.tsx")).People),
   placement: lazily(async () => (await import("./placement.tsx")).Placement),
   pools: lazily(async () => (await import("./pools.tsx")).Pools),
+  storage: lazily(async () => (await import("./storage.tsx")).Storage),
   specification: lazily(async () => (await import("./specification.tsx")).Specification),
+  timeline: lazily(async () => (await import("./timeline.tsx")).Timeline),
   versions: lazily(async () => (await import("./versions.tsx")).Versions),
 };
 
@@ -44,7 +46,7 @@ function Inside({ who }: { who: SignedIn }) {
   // Of a cell that is not there yet nothing can be followed.
   const about = place.page === "dedication" ? "root" : place.page === "unknown" ? null : place.cell;
   const one = cells.filter((cell) => cell === about);
-  const own = pagesFor(who.kind);
+  const own = pagesFor(who.kind, who.volumes);
   const always = [...(isOperator ? ["status", "ha"] : []), "cells"];
   const chosen = place.page === "machines" ? place.cell : null;
   const { shown, left } = followedCells(place.page === "machines" ? cells : one, chosen, always.length);
@@ -102,7 +104,7 @@ function Inside({ who }: { who: SignedIn }) {
 
 function Page({ place, who, left }: { place: Place; who: SignedIn; left: readonly string[] }) {
   if (place.page === "overview") return <Overview isOperator={who.kind === "operator"} />;
-  if (place.page === "unknown" || !pagesFor(who.kind).includes(place.page))
+  if (place.page === "unknown" || !pagesFor(who.kind, who.volumes).includes(place.page))
     return (
       <>
         <h1>There is no such page</h1>

@@ -1,16 +1,24 @@
 import { type FormEvent, useEffect, useState } from "react";
 import { type CodeOf, type SignedIn, signedInAs } from "../../model/contract/tenancy/sign-in.ts";
 import { Refused } from "../data/api.ts";
-import { readCode, signIn } from "../data/store.ts";
+import { readCode, register, signIn } from "../data/store.ts";
 import { Waiting } from "../parts/bits.tsx";
 
-type Way = "password" | "credential";
+const ways = ["password", "credential", "invitation"] as const;
+type Way = (typeof ways)[number];
 
 /** Of an address that `cells web` has printed; it opens once, so it does not stay in the address. */
 export function codeInAddress(): string | null {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code !== null) history.replaceState(null, "", location.pathname + location.search);
   return code;
+}
+
+/** A link by which somebody makes himself an account; it opens once, and does not stay in the address either. */
+function invitationInAddress(): string {
+  const link = new URLSearchParams(location.hash.slice(1)).get("invitation");
+  if (link !== null) history.replaceState(null, "", location.pathname + location.search);
+  return link ?? "";
 }
 
 /** Anybody can make a link with a code of his own: nobody is signed in by it before he has read as whom, and pressed. */
@@ -70,16 +78,17 @@ export function SignInByCode({ code, who, done }: { code: string; who: SignedIn 
 }
 
 export function SignIn({ said }: { said: string | null }) {
-  const [way, setWay] = useState<Way>("password");
+  const [link] = useState(invitationInAddress);
+  const [way, setWay] = useState<Way>(link === "" ? "password" : "invitation");
   const [wrong, setWrong] = useState<string | null>(said);
   const [needsCode, setNeedsCode] = useState(false);
   const [busy, setBusy] = useState(false);
 
-  const enter = async (body: object): Promise<void> => {
+  const enter = async (work: () => Promise<void>): Promise<void> => {
     setBusy(true);
     setWrong(null);
     try {
-      await signIn(body);
+      await work();
     } catch (error) {
       if (error instanceof Refused && error.code === "second-factor") setNeedsCode(true);
       setWrong((error as Error).message);
@@ -90,16 +99,14 @@ export function SignIn({ said }: { said: string | null }) {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
     const text = (name: string): string => String(fields.get(name) ?? "").trim();
-    if (way === "credential") void enter({ credential: text("credential") });
+    const password = String(fields.get("password") ?? "");
+    if (way === "credential") void enter(() => signIn({ credential: text("credential") }));
+    else if (way === "invitation") void enter(() => register({ link: text("link"), name: text("user"), password }));
     else {
       const [user = "", domain = text("domain")] = text("user").split("@");
       const code = text("code");
-      void enter({
-        user,
-        password: String(fields.get("password") ?? ""),
-        ...(domain === "" ? {} : { domain }),
-        ...(code === "" ? {} : { code }),
-      });
+      const more = { ...(domain === "" ? {} : { domain }), ...(code === "" ? {} : { code }) };
+      void enter(() => signIn({ user, password, ...more }));
     }
   };
   return (
@@ -108,20 +115,22 @@ export function SignIn({ said }: { said: string | null }) {
       <form onSubmit={submit}>
         <fieldset className="ways">
           <legend>Sign in with</legend>
-          {(["password", "credential"] as const).map((each) => (
+          {ways.map((each) => (
             <label key={each}>
               <input type="radio" name="way" checked={way === each} onChange={() => setWay(each)} /> {each}
             </label>
           ))}
         </fieldset>
-        {way === "password" ? <PasswordFields needsCode={needsCode} /> : <CredentialField />}
+        {way === "password" && <PasswordFields needsCode={needsCode} />}
+        {way === "credential" && <CredentialField />}
+        {way === "invitation" && <InvitationFields link={link} />}
         {wrong !== null && (
           <p className="wrong" role="alert">
             {wrong}
           </p>
         )}
         <button type="submit" disabled={busy}>
-          {busy ? "Signing in …" : "Sign in"}
+          {busy ? "Signing in …" : way === "invitation" ? "Make my account" : "Sign in"}
         </button>
       </form>
       <p className="hint">
@@ -154,6 +163,22 @@ const PasswordFields = ({ needsCode }: { needsCode: boolean }) => (
         <input name="code" autoComplete="one-time-code" maxLength={100} />
       </label>
     )}
+  </>
+);
+const InvitationFields = ({ link }: { link: string }) => (
+  <>
+    <label>
+      Invitation
+      <input name="link" defaultValue={link} autoComplete="off" required spellCheck={false} maxLength={512} />
+    </label>
+    <label>
+      Name of your account, and of you
+      <input name="user" autoComplete="username" required spellCheck={false} maxLength={64} />
+    </label>
+    <label>
+      A password
+      <input name="password" type="password" autoComplete="new-password" required maxLength={1024} />
+    </label>
   </>
 );
 const CredentialField = () => (

@@ -1,5 +1,5 @@
 import { useMemo, useRef, useState } from "react";
-import { type Edge, folded, type Graph, type Node } from "../state/cell/graph/graph.ts";
+import { type Edge, folded, type Graph, type Node, outside } from "../state/cell/graph/graph.ts";
 import { type Layout, nothingPlaced, type Place, placed } from "../state/cell/graph/layout.ts";
 import type { CountersKnown } from "../state/known.ts";
 
@@ -108,10 +108,11 @@ const longest = 22;
 function Box({ node, place, isPicked, onPress }: BoxProps) {
   if (place === undefined) return null;
   const [x, y] = middle(place);
-  const { id, kind, machines } = node;
+  const { id, kind, machines, lane } = node;
+  const what = lane === outside ? "ends outside" : "machines";
   const name =
     kind === "folded"
-      ? `${machines} machines`
+      ? `${machines} ${what}`
       : id
           .split("/")
           .slice(kind === "outside" ? 0 : 1)
@@ -126,7 +127,7 @@ function Box({ node, place, isPicked, onPress }: BoxProps) {
           className={`node${isPicked ? " chosen" : ""}`}
           title={id}
           aria-pressed={kind === "VM" ? isPicked : undefined}
-          aria-label={kind === "VM" ? `Machine ${id}` : `Show ${machines} machines of ${id}`}
+          aria-label={kind === "VM" ? `Machine ${id}` : `Show ${machines} ${what} of ${id}`}
           onClick={onPress}
         >
           {text}

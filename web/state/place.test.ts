@@ -21,5 +21,15 @@ test("nobody is shown a page that is not for him", () => {
   assert.deepEqual(pagesFor("operator"), pages);
   assert.ok(!pagesFor("user").includes("availability"));
   assert.ok(pagesFor("user").includes("pools"));
-  assert.deepEqual(pagesFor("cell"), ["overview", "cells", "machines", "specification", "versions", "network"]);
+  assert.ok(!pagesFor("user").includes("storage"), "where there are no persistent volumes he has none there");
+  assert.ok(pagesFor("user", true).includes("storage") && !pagesFor("user", true).includes("placement"));
+  assert.deepEqual(pagesFor("cell", true), [
+    "overview",
+    "cells",
+    "machines",
+    "specification",
+    "versions",
+    "network",
+    "timeline",
+  ]);
 });

@@ -6,10 +6,12 @@ export const pages = [
   "specification",
   "versions",
   "network",
+  "timeline",
   "availability",
   "placement",
   "dedication",
   "pools",
+  "storage",
   "people",
 ] as const;
 export type PageName = (typeof pages)[number];
@@ -29,10 +31,12 @@ export const titles: Readonly<Record<PageName, string>> = {
   specification: "Specification",
   versions: "Versions",
   network: "Network",
+  timeline: "Time line",
   availability: "Availability",
   placement: "Placement",
   dedication: "Dedication",
   pools: "Pools",
+  storage: "Storage",
   people: "People",
 };
 /** The key that leads there. */
@@ -43,17 +47,26 @@ export const pageKeys: Readonly<Record<PageName, string>> = {
   specification: "s",
   versions: "v",
   network: "n",
+  timeline: "e",
   availability: "a",
   placement: "l",
   dedication: "d",
   pools: "p",
+  storage: "t",
   people: "u",
 };
-/** Those that are for who looks: the operator alone has hosts and high availability, and a cell's credential that cell alone. */
-export function pagesFor(kind: "operator" | "user" | "cell"): readonly PageName[] {
-  const operators: readonly PageName[] = ["availability", "placement"];
-  const left = kind === "operator" ? [] : kind === "user" ? operators : [...operators, "dedication", "pools", "people"];
-  return pages.filter((page) => !left.includes(page));
+/**
+ * Those that are for who looks: the operator alone has hosts, high availability and images, and a cell's credential that cell alone.
+ * @param volumes there are persistent ones
+ */
+export function pagesFor(kind: "operator" | "user" | "cell", volumes = false): readonly PageName[] {
+  const operators: readonly PageName[] = ["availability", "placement", ...(volumes ? [] : (["storage"] as const))];
+  const left = {
+    operator: [],
+    user: operators,
+    cell: [...operators, "dedication", "pools", "storage", "people"],
+  } as const satisfies Readonly<Record<string, readonly PageName[]>>;
+  return pages.filter((page) => !left[kind].some((each) => each === page));
 }
 
 export function placeOf(path: string, query = ""): Place {

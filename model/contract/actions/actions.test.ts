@@ -45,6 +45,11 @@ const may: Readonly<Record<ActionName, string>> = {
   enablePoolHost: "o r a u . .",
   disablePoolHost: "o r a u . .",
   removePoolHost: "o r a u . .",
+  cloneVolume: "o r a u . .",
+  changeVolume: "o r a u . .",
+  shareVolume: "o r a u . .",
+  unshareVolume: "o r a u . .",
+  deleteVolume: "o r a u . .",
   enableAccount: "o r . . . .",
   lockAccount: "o r . . . .",
   disableAccount: "o r . . . .",
@@ -65,6 +70,8 @@ const host: Subjects["host"] = { host: "h1", administration: "enabled", presence
 const work: Subjects["work"] = { path: "shop/web", type: "HA", step: "Investigating", isHeld: false };
 const pool: Subjects["pool"] = { pool: "racks", hosts: [] };
 const member: Subjects["poolHost"] = { name: "rack1", isEnabled: false, vms: [] };
+const volume: Subjects["volume"] = { volume: "golden", rights: ["copy", "write", "manage"] };
+const shared: Subjects["volume"] = { volume: "golden", rights: ["read"] };
 const party: Subjects["party"] = { party: "ROOT/acme/dev", state: "enabled" };
 const version: Subjects["version"] = { version: 3, isPresent: false, hasText: true };
 
@@ -198,6 +205,27 @@ const states: { readonly [A in ActionName]: readonly Case<A>[] } = {
     [{ ...member, isEnabled: true }, "no", /^rack1 is enabled: disable it first$/],
     [{ ...member, vms: ["u1"] }, "no", /^a VM stands at rack1/],
     [{ ...member, vms: ["u1", "u2"] }, "no", /^2 VMs stand at rack1/],
+  ],
+  cloneVolume: [
+    [volume, "yes"],
+    [{ ...shared, rights: ["copy"] }, "yes"],
+    [shared, "no", /^golden is shared with you, and not to be copied$/],
+  ],
+  changeVolume: [
+    [volume, "yes"],
+    [shared, "no", /^golden is shared with you, and its owner's people alone change it$/],
+  ],
+  shareVolume: [
+    [volume, "yes"],
+    [{ ...shared, rights: ["copy"] }, "no", /its owner's people alone/],
+  ],
+  unshareVolume: [
+    [volume, "yes"],
+    [shared, "no", /its owner's people alone/],
+  ],
+  deleteVolume: [
+    [volume, "yes"],
+    [shared, "no", /its owner's people alone/],
   ],
   enableAccount: [
     [{ ...party, state: "locked" }, "yes"],

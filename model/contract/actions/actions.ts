@@ -1,7 +1,7 @@
 import { type RouteName, routeOf } from "../routes.ts";
 import { allows, type Rule } from "../tenancy/rules.ts";
 import { sessionVerb, verbOf } from "../tenancy/verbs.ts";
-import type { PartySubject, Subjects, VmSubject } from "./subjects.ts";
+import type { PartySubject, Subjects, VmSubject, VolumeSubject } from "./subjects.ts";
 
 /**
  * What may be done now: an action, by whom, to something that is so. One table for those who refuse (the gateway, and services behind it), for
@@ -69,6 +69,9 @@ const isOver = (step: string): boolean => step === "Done" || step === "Error";
 const anothers = (path: string, type: string): Verdict =>
   no(`${path} is no VM of a lost host, and what is done there (${type}) is another's: ${inOrder[type]}`);
 const nothing = (path: string): Verdict => no(`nothing is being done about ${path}; \`cells ha\` shows what is`);
+
+const whenManaged: When<VolumeSubject> = ({ volume, rights }) =>
+  rights.includes("manage") ? null : no(`${volume} is shared with you, and its owner's people alone change it`);
 
 export const actions = {
   // --- a VM -------------------------------------------------------------------------------------------------------
@@ -307,6 +310,46 @@ export const actions = {
         ? null
         : no(`${vms.length === 1 ? "a VM stands" : `${vms.length} VMs stand`} at ${name}: they have to leave it first`);
     },
+  }),
+
+  // --- persistent volumes -----------------------------------------------------------------------------------------
+  cloneVolume: row({
+    about: "volume",
+    label: "Clone",
+    route: "addVolume",
+    verb: "cell.change",
+    when: ({ volume, rights }) =>
+      rights.includes("copy") ? null : no(`${volume} is shared with you, and not to be copied`),
+  }),
+  changeVolume: row({
+    about: "volume",
+    label: "Change",
+    route: "changeVolume",
+    verb: "cell.change",
+    when: whenManaged,
+  }),
+  shareVolume: row({
+    about: "volume",
+    label: "Share",
+    route: "shareVolume",
+    verb: "cell.change",
+    when: whenManaged,
+  }),
+  unshareVolume: row({
+    about: "volume",
+    label: "Unshare",
+    route: "unshareVolume",
+    verb: "cell.change",
+    ends: true,
+    when: whenManaged,
+  }),
+  deleteVolume: row({
+    about: "volume",
+    label: "Delete",
+    route: "deleteVolume",
+    verb: "cell.change",
+    ends: true,
+    when: whenManaged,
   }),
 
   // --- people -----------------------------------------------------------------------------------------------------

@@ -57,6 +57,12 @@ export interface PoolHostSubject {
   /** UIDs of what stands there. */
   readonly vms: readonly string[];
 }
+/** A persistent volume. */
+export interface VolumeSubject {
+  readonly volume: string;
+  /** Of who asks, as lists have them. */
+  readonly rights: readonly string[];
+}
 /** A domain, an account or a user. */
 export interface PartySubject {
   readonly party: string;
@@ -78,6 +84,7 @@ export interface Subjects {
   readonly place: PlaceSubject;
   readonly pool: PoolSubject;
   readonly poolHost: PoolHostSubject;
+  readonly volume: VolumeSubject;
   readonly party: PartySubject;
   readonly version: VersionSubject;
 }

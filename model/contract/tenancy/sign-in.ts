@@ -37,6 +37,8 @@ export interface SignedIn {
   readonly cookie: boolean;
   /** When the cookie ends at the latest, ISO 8601; null: there is none. */
   readonly expires: string | null;
+  /** There are persistent volumes here. Absent: by a version before, which passes nobody on to CaaS. */
+  readonly volumes?: boolean;
 }
 /** Somebody in a few words. */
 export const signedInAs = ({ kind, name }: Pick<SignedIn, "kind" | "name">): string =>
@@ -74,6 +76,7 @@ const signedIn = record<SignedIn>(
     account: nullable(text()),
     cookie: boolean,
     expires: nullable(time),
+    volumes: optional(boolean),
   },
   "SignedIn",
 );

@@ -1,6 +1,7 @@
 import RFB from "@novnc/novnc";
-import { useCallback, useRef } from "react";
+import { type FormEvent, useCallback, useRef, useState } from "react";
 import type { PageSession } from "../../data/session.ts";
+import { keysymsOf } from "../../state/screens/keysyms.ts";
 import { Connection } from "./connection.tsx";
 import { RfbChannel } from "./rfb-channel.ts";
 import { type Screen, useSession } from "./use-session.ts";
@@ -8,6 +9,7 @@ import { type Screen, useSession } from "./use-session.ts";
 /** A VM's screen, keyboard and pointer. */
 export function Display({ cell, vm }: { cell: string; vm: string }) {
   const box = useRef<HTMLElement>(null);
+  const keyboard = useRef<RFB | null>(null);
   const begin = useCallback((current: () => PageSession | null): Screen => {
     const channel = new RfbChannel(current);
     let rfb: RFB | null = null;
@@ -18,10 +20,12 @@ export function Display({ cell, vm }: { cell: string; vm: string }) {
         rfb = new RFB(box.current, channel, { shared: true });
         rfb.scaleViewport = true;
         rfb.focusOnClick = true;
+        keyboard.current = rfb;
         channel.opened();
       },
       left: () => {
         channel.left();
+        if (keyboard.current === rfb) keyboard.current = null;
         rfb = null;
         box.current?.replaceChildren();
       },
@@ -31,6 +35,36 @@ export function Display({ cell, vm }: { cell: string; vm: string }) {
   return (
     <Connection shown={shown} said={null}>
       <section className="screen display" ref={box} aria-label={`Display of ${vm}`} />
+      <Typed
+        vm={vm}
+        type={(text) => {
+          for (const keysym of keysymsOf(text)) keyboard.current?.sendKey(keysym, null);
+          return keyboard.current !== null;
+        }}
+      />
     </Connection>
   );
 }
+
+/** A screen has no clipboard that every guest shares: what is pasted here is typed there, key by key. */
+function Typed({ vm, type }: { vm: string; type: (text: string) => boolean }) {
+  const [text, setText] = useState("");
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    // Where nobody is connected it stays here.
+    if (type(text)) setText("");
+  };
+  return (
+    <form className="filters" onSubmit={send}>
+      <label>
+        Paste here what is to be typed at {vm}
+        <textarea value={text} rows={2} maxLength={mostTyped} onChange={(event) => setText(event.target.value)} />
+      </label>
+      <button type="submit" disabled={text === ""}>
+        Type it
+      </button>
+    </form>
+  );
+}
+/** Each is two messages, of which so many wait here at most. */
+const mostTyped = 4096;

@@ -79,6 +79,25 @@ test("of very many machines those of one component are one node, until somebody 
   assert.equal(folded(graph, new Set([many])).nodes.length, mostNodes + 1, "the other one is folded then");
 });
 
+test("very many ends outside of the cell are one node as well", () => {
+  const rules = Array.from({ length: mostNodes }, (_, at) => [
+    `r${at}`,
+    { "x.type": "NetworkRule", "x.address1": `192.0.2.${at}/32`, "x.address2": "<ref:/shop/a>" },
+  ]);
+  const graph = graphOf({ shop: { a: vm, ...Object.fromEntries(rules) } });
+  const few = folded(graph, new Set());
+  const ends = foldedId("outside", "");
+  assert.deepEqual(
+    few.nodes.map(({ id, kind, machines }) => [id, kind, machines]),
+    [
+      ["shop/a", "VM", 1],
+      [ends, "folded", mostNodes],
+    ],
+  );
+  assert.deepEqual([few.edges.length, few.edges[0]?.from], [mostNodes, ends]);
+  assert.equal(folded(graph, new Set([ends])).nodes.length, mostNodes + 1, "until somebody opens it");
+});
+
 /** What may become of a graph, one thing after the other: machines come, go, and change their subnet. */
 const change = fc.record({ name: fc.integer({ min: 0, max: 12 }), lane: fc.option(fc.integer({ min: 0, max: 3 })) });
 const graphsOf = (changes: readonly { readonly name: number; readonly lane: number | null }[]): readonly Graph[] => {

@@ -8,7 +8,7 @@ export interface Node {
   readonly kind: "VM" | "Subnet" | "outside" | "folded";
   /** Path of the subnet that it stands in; "outside", or "" for a machine in none. */
   readonly lane: string;
-  /** Of those that are folded, how many. */
+  /** Of those that are folded, how many; of ends outside they are no machines. */
   readonly machines: number;
 }
 export interface Edge {
@@ -84,14 +84,15 @@ const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIn
 export const foldedId = (lane: string, parent: string): string => `${parent}/* in ${lane}`;
 
 /**
- * Machines of one subnet and one component as one node each, the largest such groups first, until few enough are left.
+ * Machines of one subnet and one component as one node each, and all ends outside of the cell as one, the largest such groups first, until few
+ * enough are left.
  *
  * @param open groups that somebody wants to see
  */
 export function folded(graph: Graph, open: ReadonlySet<string>, most: number = mostNodes): Graph {
   const groups = Map.groupBy(
-    graph.nodes.filter(({ kind }) => kind === "VM"),
-    ({ id, lane }) => foldedId(lane, parentOf(id)),
+    graph.nodes.filter(({ kind }) => kind === "VM" || kind === "outside"),
+    ({ id, lane, kind }) => foldedId(lane, kind === "VM" ? parentOf(id) : ""),
   );
   let left = graph.nodes.length;
   const into = new Map<string, string>();

@@ -1,0 +1,74 @@
+import type { OutgoingHttpHeaders } from "node:http";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { routeNames, routeOf } from "../../model/contract/routes.ts";
+import { bearerOf } from "../../runtime/http/bearer.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { caas, hasVolumes } from "../requests/beside.ts";
+import { passBack } from "../requests/forward.ts";
+import { refused } from "../requests/refused.ts";
+import { isOfCaas, passRoute } from "../requests/serve.ts";
+import type { Passes } from "../sign-in/passes.ts";
+
+/*
+ * Persistent volumes are CaaS' (decision 148). Whoever comes to the gateway itself, as its page does, is passed on to it, with what stands for his
+ * credential in the place of that (decision 201).
+ */
+/** As a controller may take, which is asked behind it. */
+const idleTimeoutMs = 11 * 60_000;
+const passedOn: readonly string[] = ["content-type", "content-length", "accept"];
+
+export function registerPersistent(
+  app: FastifyInstance,
+  configuration: ProcessConfiguration,
+  passes: Pick<Passes, "give">,
+): void {
+  // Within `register`, so that a body is not collected here: it is passed on as it comes.
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
+    for (const name of routeNames.filter(isOfCaas)) {
+      const { headers = {} } = routeOf(name);
+      const names = [...passedOn, ...Object.keys(headers).map((each) => each.toLowerCase())];
+      passRoute(scope, name, (request, reply) => passOn({ configuration, passes, names }, request, reply));
+    }
+  });
+}
+
+interface Way {
+  readonly configuration: ProcessConfiguration;
+  readonly passes: Pick<Passes, "give">;
+  /** Of headers that are passed on. */
+  readonly names: readonly string[];
+}
+async function passOn(
+  { configuration, passes, names }: Way,
+  { method, url, headers, raw }: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  if (!(await hasVolumes(configuration)))
+    throw refused(404, "no-volumes", "CaaS keeps persistent volumes, and there is none beside this gateway");
+  const { shown, over } = passes.give(bearerOf(headers.authorization) ?? "");
+  const gone = new AbortController();
+  reply.raw.once("close", () => {
+    over();
+    gone.abort();
+  });
+  const own: OutgoingHttpHeaders = { authorization: `Bearer ${shown}` };
+  for (const name of names) if (headers[name] !== undefined) own[name] = headers[name];
+  const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+  const answer = await peerRequest(configuration, caas, {
+    method,
+    path: url,
+    headers: own,
+    signal: gone.signal,
+    idleTimeoutMs,
+    ...(hasBody ? { body: raw } : {}),
+  }).catch(() => {
+    throw refused(502, "unreachable", "CaaS, which keeps persistent volumes, does not answer");
+  });
+  // Of a body that is refused the rest is read all the same: the client hears nothing before it has sent it.
+  raw.resume();
+  reply.hijack();
+  await passBack(answer, reply.raw);
+}
