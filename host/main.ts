@@ -20,7 +20,7 @@ import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
 import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { findDevice } from "./drivers/network/diverter/taps/devices.ts";
-import type { Uplink } from "./drivers/network/driver.ts";
+import type { AsksElsewhere, Uplink } from "./drivers/network/driver.ts";
 import {
   type AgentOptions,
   closedFor,
@@ -37,13 +37,14 @@ import { openWatchdog } from "./heartbeat/watchdog-device.ts";
 import { createGuestWatch, type GuestWatchOptions } from "./liveness/guest-watch.ts";
 import { createProber, type Prober, type ProberOptions } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
-import { askNeighbour, createNeighbours, type Neighbours } from "./network/neighbours.ts";
+import { askMachines, askNeighbour, createNeighbours, type Neighbours } from "./network/neighbours.ts";
 import { type PlacedRequest, placedOf } from "./network/network-view.ts";
 import { installationNetworks, wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { networkNews } from "./network/routers.ts";
 import { createPowerHand } from "./power/power-hand.ts";
-import { type HostPresence, passedOn, startHostPresence, viewPath } from "./presence/presence.ts";
+import { passedOn } from "./presence/passed-on.ts";
+import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
 import type { InstanceHere } from "./service/inventory.ts";
 import { createHostManager } from "./service/manager.ts";
@@ -106,8 +107,12 @@ const prepare = async (runDirectory: string): Promise<void> => {
   await chmod(runDirectory, 0o711);
 };
 
-const neighboursOn = (device: string): Neighbours => {
-  const neighbours = createNeighbours((wanted) => askNeighbour(wanted, device));
+const neighboursOn = (device: string, network: AsksElsewhere): Neighbours => {
+  const neighbours = createNeighbours(async (wanted) => {
+    const asked = [askNeighbour(wanted, device).catch(() => null), askMachines(wanted, network)] as const;
+    const [mac, machines] = await Promise.all(asked);
+    return { mac, machines };
+  });
   stopAtSignals(async () => neighbours.stop());
   return neighbours;
 };
@@ -191,7 +196,7 @@ type Wakeable = Pick<Prober, "wake" | "close">;
  */
 async function main(configurationFile: string | undefined): Promise<void> {
   const { configuration, part } = await readConfiguration(configurationFile);
-  const { runDirectory, directory } = configuration;
+  const { runDirectory, directory, pinsFile } = configuration;
   await prepare(runDirectory);
   const observer = createObserver(configuration.name);
   logFatalErrors(observer);
@@ -213,8 +218,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     asking?.wake();
   };
   let presence: HostPresence | null = null;
-  const neighbours = neighboursOn(part.bridge ?? part.uplink);
-  const { pinsFile } = configuration;
+  const [neighbours, group] = [neighboursOn(part.bridge ?? part.uplink, network), passedOn()];
   const boot = await readBootMark(runDirectory);
   const views = viewFileOf(part, observer);
   const starts = { ...(await howItStarts(directory, boot)), onProbes: neighbours.take, ...offeredNetwork(part, views) };
@@ -223,7 +227,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     wake,
     ...(watchdog === null ? {} : { onWatchdog: watchdog.tell }),
     ...starts,
-    ...passedOn(() => presence),
+    ...group.heard,
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
     ...(configuration.followPeers === true ? { hasAuthority: true as const } : {}),
   });
@@ -251,6 +255,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   running.observer.measures(seen.metrics);
   if (configuration.presence !== undefined) {
     presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
+    group.begin(presence);
     running.observer.measures(presence.measure);
     stopAtSignals(presence.close);
   }

@@ -65,6 +65,7 @@ for (let host = 1; host <= hosts; host += 1) {
       priority: vm % 5,
       isolated: "keep",
       storageManager: "storage-manager",
+      address: `10.${64 + (host >> 8)}.${host & 255}.${vm}`,
     };
     give({ kind: "desired", from: root, key: `protected/c${host}-${vm}`, value });
   }

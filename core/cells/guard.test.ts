@@ -94,3 +94,37 @@ test("a cell that ends has another HA Manager by itself, since nobody can ask fo
   world.want("r-1", "one", root, { services: { haManager: 2 }, ending: true });
   assert.deepEqual([told()?.guard, told()?.unguarded, told()?.ending], [4, undefined, true]);
 });
+
+test("a Cell Manager whose store is older takes a cell's HA Manager from its controller, and not while the controller has yet to hear of a move", () => {
+  const root = peerName("controller.root");
+  const world = new World();
+  const there = (...numbers: readonly number[]) =>
+    world.report({ kind: "instances", instances: { placer: [1], storageManager: [1], haManager: numbers } });
+  const told = () => {
+    const { guard, guardMoves } = (world.desired.get("controller.one/life") ?? {}) as unknown as DesiredLife;
+    return [guard, guardMoves];
+  };
+  const has = (guard: number, guardMoves?: number) => {
+    const quota = { serial: 1, holds: noUsage, asks: null };
+    const life = { phase: "ready", reason: null, version: 1, empty: false, quota, guard };
+    const value = toJson({ ...life, ...(guardMoves === undefined ? {} : { guardMoves }) });
+    world.step({ kind: "actual", from: peerName("controller.one"), key: actualKey(self, lifeKey), value });
+  };
+  const asks = (haManager: number) => world.want("r-1", "one", root, { services: { haManager } });
+  there(1, 2, 3, 4);
+  asks(2);
+  there(1, 3, 4);
+  asks(3);
+  assert.deepEqual(told(), [3, 1]);
+  has(3, 1);
+  there(1, 4);
+  asks(4);
+  assert.deepEqual(told(), [4, 2]);
+  has(3, 1);
+  assert.deepEqual(told(), [4, 2], "it has not heard of that yet");
+  has(3);
+  assert.deepEqual(told(), [4, 2], "nor does one of an earlier version say which is later");
+  // The store was put back to before that: its controller has been moved since.
+  has(5, 3);
+  assert.deepEqual(told(), [5, 3]);
+});

@@ -34,14 +34,23 @@ export function guardAnew(
   if (!isUnguarded(record, instances)) return null;
   if (record.stage !== "living" && record.stage !== "emptying") return null;
   const guard = record.stage === "living" ? asked : nextGuard(instances, others);
-  return guard === undefined || !instances.haManager.includes(guard) ? null : { ...record, guard };
+  if (guard === undefined || !instances.haManager.includes(guard)) return null;
+  return { ...record, guard, guardMoves: movesOf(record) + 1 };
 }
+const movesOf = ({ guard, guardMoves = 1 }: Pick<CellRecord, "guard" | "guardMoves">): number =>
+  guard === undefined ? 0 : guardMoves;
 
-/** The controller has one that this store does not know of: it was lost, or is older. */
-export const guardSaid = (record: CellRecord, said: number | undefined): CellRecord | null =>
-  said === undefined || record.guard !== undefined || said === servicesNow(record).haManager
-    ? null
-    : { ...record, guard: said };
+/**
+ * The controller has one that this store does not know of: it was lost, and knows of no move, or is older, and knows of fewer. As long as the
+ * controller has yet to hear of a move, it is the controller that knows of fewer.
+ */
+export function guardSaid(record: CellRecord, said: Pick<ActualLife, "guard" | "guardMoves"> = {}): CellRecord | null {
+  const { guard, guardMoves } = said;
+  if (guard === undefined) return null;
+  const known = { ...record, guard, ...(guardMoves === undefined ? {} : { guardMoves }) };
+  if (record.guard === undefined) return guard === servicesNow(record).haManager ? null : known;
+  return guardMoves !== undefined && guardMoves > movesOf(record) ? known : null;
+}
 
 /** As its parent is told: whom its controller has said that it has. Without its word, what was made of it. */
 export function guardKnown(record: CellRecord, life: Pick<ActualLife, "guard"> | undefined): CellRecord {
@@ -51,7 +60,10 @@ export function guardKnown(record: CellRecord, life: Pick<ActualLife, "guard"> |
 }
 
 /** What its controller is told of it. */
-export const guardOf = (record: CellRecord, instances: Instances): Pick<DesiredLife, "guard" | "unguarded"> => ({
-  ...(record.guard === undefined ? {} : { guard: record.guard }),
+export const guardOf = (
+  record: CellRecord,
+  instances: Instances,
+): Pick<DesiredLife, "guard" | "guardMoves" | "unguarded"> => ({
+  ...(record.guard === undefined ? {} : { guard: record.guard, guardMoves: movesOf(record) }),
   ...(isUnguarded(record, instances) ? { unguarded: true as const } : {}),
 });

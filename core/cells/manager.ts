@@ -414,8 +414,7 @@ function advance(state: CellManagerState, before: CellRecord): void {
   }
   const life = state.lives.get(controller);
   const ofOther =
-    guardSaid(record, life?.guard) ??
-    guardAnew(record, wanted?.document.services?.haManager, state.instances, boundIn(state));
+    guardSaid(record, life) ?? guardAnew(record, wanted?.document.services?.haManager, state.instances, boundIn(state));
   if (ofOther !== null) {
     record = ofOther;
     save(state, record);

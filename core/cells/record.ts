@@ -15,6 +15,8 @@ export interface CellRecord {
   readonly services?: CellServices;
   /** The HA Manager that it has since, in place of one that is gone (guard.ts). Absent: as it was made. */
   readonly guard?: number;
+  /** How often it was moved. Absent: by an earlier version, or never. */
+  readonly guardMoves?: number;
   /** It was found (found.ts), and its parent has not said yet what it wants. Absent: it has. */
   readonly unclaimed?: true;
   /** An operator has given it to its parent, which desires a child of that name under another UID (unclaimed.ts). */

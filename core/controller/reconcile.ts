@@ -122,11 +122,11 @@ function collectDesires(state: ControllerState): void {
     desireGuard(state, desires);
     desireAlert(state, desires);
   });
-  desireProtected(state);
   settlePolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.
   desirePolicies(state);
   placeInterfaces(state);
+  desireProtected(state);
   settlePlaces(state);
   desirePlaces(state);
   desireVms(state);

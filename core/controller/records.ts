@@ -1,6 +1,6 @@
 import type { Cause, EndKind } from "../../model/cause/cause.ts";
 import type { ElementType, VolumeConnectionElement } from "../../model/cell/cell.ts";
-import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/cell/identifiers.ts";
+import type { Cidr, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { InUse } from "../documents/cells.ts";
 import type { PlacedAmounts, PlacedTerms } from "../documents/pools.ts";
@@ -236,4 +236,13 @@ export interface Answers {
   readonly kept: Map<number, { readonly name: string; readonly wallMs: number; readonly characters: number }>;
   characters: number;
   next: number;
+}
+
+/** Record `guard`. */
+export interface GuardRecord {
+  readonly haManager: PeerName;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** As in `DesiredLife`. Absent: said by an earlier version. */
+  readonly moves?: number;
 }

@@ -43,6 +43,7 @@ import type {
   CredentialRecord,
   ElementRecord,
   ForeignRecord,
+  GuardRecord,
   Hearing,
   Run,
   SaidInUse,
@@ -131,12 +132,6 @@ export const placerOf = ({ options }: ControllerState): PeerName => options.plac
 export const storageManagerOf = ({ options }: ControllerState): PeerName => options.storageManager ?? storageManager;
 export const haManagerOf = ({ options, guard }: Pick<ControllerState, "options" | "guard">): PeerName =>
   guard?.haManager ?? options.haManager ?? haManager;
-/** Record `guard`. */
-export interface GuardRecord {
-  readonly haManager: PeerName;
-  /** Milliseconds since 1970. */
-  readonly at: number;
-}
 /** Its parent says how its life is. */
 export const isChild = ({ options }: Pick<ControllerState, "options">): boolean =>
   options.child === true || options.cell.includes(".");

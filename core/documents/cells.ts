@@ -173,6 +173,8 @@ export interface DesiredLife {
   readonly pools?: readonly PoolHostGiven[];
   /** The HA Manager that looks after it from now on, since the one that it was made with is gone. Absent: that one, or whoever it had last. */
   readonly guard?: number;
+  /** How often it was moved to another one; of two words about `guard` the one with more counts. Absent: said by an earlier version. */
+  readonly guardMoves?: number;
   /** As in `ActualCell`. */
   readonly unguarded?: true;
 }
@@ -180,6 +182,8 @@ export interface ActualLife extends Progress {
   readonly version: number;
   /** As its controller has it, where that was said to it. */
   readonly guard?: number;
+  /** Beside it, as it was said. */
+  readonly guardMoves?: number;
   /** Nothing is left of it, here or anywhere. */
   readonly empty: boolean;
   readonly quota: QuotaAsked;

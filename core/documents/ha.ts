@@ -12,6 +12,7 @@ import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "
  * | fence/<vm uid>          | ha-manager → storage-manager       | storage-manager → ha-manager      |
  * | guard                   | controller → storage-manager       |                                   |
  * | power/<host>            | ha-manager.<n> → ha-manager        |                                   |
+ * | alerts                  | ha-manager.<n> → ha-manager        |                                   |
  * | probe/<host>            | ha-manager → host                  | host → ha-manager                 |
  * | machines                |                                    | host → ha-manager                 |
  * | settings                | controller.root → ha-manager, placers |                                |
@@ -60,6 +61,8 @@ export interface DesiredProtected {
    * before that counts no more: somebody else has looked after it since. Absent: the cell was made with it.
    */
   readonly boundAt?: number;
+  /** Of its first interface that is behind its host's dataplane. Absent: it has none, and nobody asks it there. */
+  readonly address?: Ipv4;
 }
 export const protectedKey = (vm: Uid): string => `protected/${vm}`;
 
@@ -127,6 +130,20 @@ export interface DesiredUnguarded {
 }
 export const unguardedKey = "unguarded";
 
+/** What a further HA Manager has open for a person, said to the first one, which alone has the operator's webhook and mail. */
+export interface DesiredAlerts {
+  readonly alerts: readonly ToldAlert[];
+}
+export interface ToldAlert {
+  readonly kind: (typeof toldKinds)[number];
+  readonly subject: string;
+  readonly sentence: string;
+}
+export const toldKinds = ["paused", "held", "isolated", "unfenced", "stuck"] as const;
+/** Those that are open longest come first, and no more are told. */
+export const mostTold = 256;
+export const alertsKey = "alerts";
+
 /**
  * A further HA Manager needs to know whether a host has power: management controllers are the first one's. What that reads as off it tells the
  * Presence group, and so everybody hears it.
@@ -176,7 +193,15 @@ export interface DesiredProbe {
   readonly host: HostName;
   readonly address: Ipv4;
   readonly mac: Mac;
+  /** Machines that should run there, each to be asked at its address. Absent: none. */
+  readonly machines?: readonly ProbedMachine[];
 }
+export interface ProbedMachine {
+  readonly vm: Uid;
+  readonly address: Ipv4;
+}
+/** A host asks no more of them at once. */
+export const mostProbed = 64;
 /** How often it has asked so far, how often there was an answer, and from where the last one came. */
 export interface ActualProbe {
   readonly host: HostName;
@@ -184,6 +209,12 @@ export interface ActualProbe {
   readonly answered: number;
   /** Null: nobody has answered yet. */
   readonly mac: Mac | null;
+  /** Of each machine that it asks there, how often that has answered, by that very host. Absent: it asks none, or cannot. */
+  readonly machines?: readonly MachineAnswers[];
+}
+export interface MachineAnswers {
+  readonly vm: Uid;
+  readonly answered: number;
 }
 export const probeKey = (host: HostName): string => `probe/${host}`;
 

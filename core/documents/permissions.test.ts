@@ -104,6 +104,7 @@ const desired = [
   "spare",
   "dedicated/h1",
   "unguarded",
+  "alerts",
 
   "public/u-1",
   "reach/u-1",
@@ -233,7 +234,11 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "controller.root owner/u-1",
     "ha-manager fence/u-1",
   ],
-  "ha-manager desires": [...everyController("protected/u-1", "unguarded"), "controller.root settings"],
+  "ha-manager desires": [
+    ...everyController("protected/u-1", "unguarded"),
+    "controller.root settings",
+    "ha-manager alerts",
+  ],
   "agent desires": [
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>
       ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),

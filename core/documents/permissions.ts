@@ -224,8 +224,8 @@ export const permissions = {
     desires: {
       controller: ["protected/<uid>", "unguarded"],
       "controller.root": ["host/<name>", "settings"],
-      // Further ones at the first, which alone has powers read and cut.
-      "ha-manager": ["power/<name>"],
+      // Further ones at the first, which alone has powers read and cut, and tells of alerts outside.
+      "ha-manager": ["power/<name>", "alerts"],
     },
     sees: { controller: ["<peer>/…"] },
     asks: {

@@ -2,6 +2,7 @@ import { type HostName, hostName, type PeerName, type Uid, uid } from "../../mod
 import type { Json } from "../../model/json/json.ts";
 import {
   type ActualHeartbeat,
+  alertsKey,
   fenceKey,
   heartbeatKey,
   machinesKey,
@@ -33,6 +34,7 @@ import { measureHa } from "./people/measure.ts";
 import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
+import { settleTold, takeTold } from "./people/told.ts";
 import { takeUnguarded } from "./people/unguarded.ts";
 import { takeAsked } from "./power/asked.ts";
 import { settleWait, takePower } from "./power/orders.ts";
@@ -84,6 +86,7 @@ function advance(state: HaState, input: Input, now: Instant): void {
     if (state.subscribed.size === 0 || input.kind === "desired") followHosts(state);
     settleQueue(state, now);
     settleAlerts(state, now);
+    settleTold(state);
   }
   // What a person is answered is what has become of the word.
   if (input.kind === "request") reply(state, input.id, refusal);
@@ -98,6 +101,7 @@ function take(state: HaState, input: Input, now: Instant): void {
       if (input.key === settingsKey) takeSettings(state, input.value);
       else if (input.key.startsWith(hostKey("" as HostName))) takeMaintained(state, input.key, input.value);
       else if (input.key === unguardedKey) takeUnguarded(state, input.from, input.value);
+      else if (input.key === alertsKey) takeTold(state, input.from, input.value);
       else if (!takeAsked(state, input.from, input.key, input.value))
         takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
       return;
@@ -199,7 +203,7 @@ function takeSettings(state: HaState, value: Json): void {
 }
 
 /** A controller speaks for its own cell's VMs, and whoever was first for one goes on speaking for it. */
-function takeProtected(state: HaState, client: PeerName, vm: Uid, value: Json, { wallMs }: Instant): void {
+function takeProtected(state: HaState, client: PeerName, vm: Uid, value: Json, { ms, wallMs }: Instant): void {
   const before = state.wanted.get(vm);
   if (value === null) {
     state.unread.delete(vm);
@@ -224,7 +228,9 @@ function takeProtected(state: HaState, client: PeerName, vm: Uid, value: Json, {
   }
   state.unread.delete(vm);
   const isSame = before?.document.incarnation === document.incarnation;
-  keepProtected(state, vm, { client, document, since: isSame ? before.since : wallMs });
+  const isThere = isSame && before.document.host === document.host && before.document.boot === document.boot;
+  const [since, sinceMs] = [isSame ? before.since : wallMs, isThere ? before.sinceMs : ms];
+  keepProtected(state, vm, { client, document, since, sinceMs });
 }
 
 function takeActual(state: HaState, from: PeerName, key: string, value: Json, now: Instant): void {

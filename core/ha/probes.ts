@@ -1,17 +1,17 @@
-import { type HostName, hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
+import { type HostName, hostPeer, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { probeKey } from "../documents/ha.ts";
+import { type ActualProbe, mostProbed, type ProbedMachine, probeKey } from "../documents/ha.ts";
 import { actualProbe } from "../documents/readers/ha.ts";
 import { actualHost } from "../documents/readers/placement.ts";
 import { desire, write } from "../outbox.ts";
 import { deathOf } from "../presence/group/deaths.ts";
-import { freshMs } from "./investigators/investigator.ts";
+import { freshMs, type Probed } from "./investigators/investigator.ts";
 import type { HaState, KnownHost } from "./state.ts";
 import { suspectedHosts } from "./suspicions.ts";
 
 /**
  * Neighbours of a host that is looked into: two others that are heard put a question to it for as long as it is suspected or an item is about
- * that, and say what came back. Where a host is on the network it has said itself, and that is kept for when it says nothing.
+ * that, and to the machines that should run there, and say what came back. Where a host is on the network it has said itself, and that is kept for when it says nothing.
  */
 const neighbourCount = 2;
 /** From the first question on nobody waits longer for an answer; each takes a second or so. */
@@ -44,12 +44,49 @@ export function takeProbe(state: HaState, from: PeerName, host: HostName, value:
   const before = byPeer.get(from);
   const isAnswer = said.answered > (before?.answered ?? 0) && said.mac === state.known.get(host)?.mac;
   const answeredMs = isAnswer ? state.nowMs : (before?.answeredMs ?? null);
-  byPeer.set(from, { asked: said.asked, answered: said.answered, answeredMs });
+  const machines = machineAnswers(state, before, said);
+  byPeer.set(from, { asked: said.asked, answered: said.answered, answeredMs, machines });
+}
+
+/** Of the machines that should run there: what is said of any other is about nobody here. */
+function machineAnswers(
+  { at, nowMs }: HaState,
+  before: Probed | undefined,
+  { host, machines = [] }: ActualProbe,
+): Probed["machines"] {
+  const there = at.get(host);
+  const known = machines.filter(({ vm }) => there?.has(vm) === true);
+  return new Map(
+    known.map(({ vm, answered }) => {
+      const same = before?.machines.get(vm);
+      const isMore = answered > (same?.answered ?? 0);
+      return [vm, { answered, answeredMs: isMore ? nowMs : (same?.answeredMs ?? null) }];
+    }),
+  );
+}
+
+/** Either investigator has neighbours ask; what the other one hears by it is not asked for. */
+const hasAsked = ({ settings }: HaState): boolean =>
+  settings.investigators.includes("neighbours") || settings.investigators.includes("vm");
+
+const byName = (one: ProbedMachine, other: ProbedMachine): number => (one.vm < other.vm ? -1 : 1);
+/** Those that are looked into first, and no more than a host asks at once. */
+function machinesAt({ at, wanted, active, settings }: HaState, host: HostName): readonly ProbedMachine[] {
+  if (!settings.investigators.includes("vm")) return [];
+  const isLookedInto = (vm: Uid): number => (active.has(vm) ? 0 : 1);
+  return [...(at.get(host) ?? [])]
+    .flatMap((vm) => {
+      const address = wanted.get(vm)?.document.address;
+      return address === undefined ? [] : [{ vm, address }];
+    })
+    .sort((one, other) => isLookedInto(one.vm) - isLookedInto(other.vm) || byName(one, other))
+    .slice(0, mostProbed)
+    .sort(byName);
 }
 
 /** Has the neighbours that are to be asked asked, and no others. */
 export function settleProbes(state: HaState): void {
-  const isAsked = state.settings.investigators.includes("neighbours");
+  const isAsked = hasAsked(state);
   const looked = new Set(isAsked ? suspectedHosts(state).filter((host) => state.known.has(host)) : []);
   for (const { step, host } of isAsked ? state.active.values() : [])
     if ((step === "Scheduled" || step === "Investigating") && state.known.has(host)) looked.add(host);
@@ -63,7 +100,9 @@ export function settleProbes(state: HaState): void {
       desire(state.outbox, gone, probeKey(host), null);
       state.probes.get(host)?.delete(gone);
     }
-    for (const peer of peers) desire(state.outbox, peer, probeKey(host), { host, address, mac });
+    const machines = machinesAt(state, host);
+    const wanted = { host, address, mac, ...(machines.length === 0 ? {} : { machines }) };
+    for (const peer of peers) desire(state.outbox, peer, probeKey(host), wanted);
     state.asking.set(host, { peers, sinceMs: isDueAnew ? state.nowMs : asked.sinceMs });
     if (!state.probes.has(host)) state.probes.set(host, new Map());
   }
@@ -80,8 +119,11 @@ export function settleProbes(state: HaState): void {
 
 /** Those that were asked already, as long as they are heard, and then others by their names. */
 const hasAnswered = ({ probes, nowMs }: HaState, host: HostName, peer: PeerName): boolean => {
-  const answeredMs = probes.get(host)?.get(peer)?.answeredMs ?? null;
-  return answeredMs !== null && nowMs - answeredMs < freshMs;
+  const said = probes.get(host)?.get(peer);
+  return [said, ...(said?.machines.values() ?? [])].some((each) => {
+    const answeredMs = each?.answeredMs ?? null;
+    return answeredMs !== null && nowMs - answeredMs < freshMs;
+  });
 };
 
 /** Those who are asked already; after a while others, which may have a way that these have not, in place of who got no answer. */
@@ -105,8 +147,9 @@ function neighboursOf(
 }
 
 /** Whether some neighbour has yet to say what came back. */
-export function isAskingAbout({ asking, probes, known, nowMs, settings }: HaState, host: HostName): boolean {
-  if (!known.has(host) || !settings.investigators.includes("neighbours")) return false;
+export function isAskingAbout(state: HaState, host: HostName): boolean {
+  const { asking, probes, known, nowMs } = state;
+  if (!known.has(host) || !hasAsked(state)) return false;
   const asked = asking.get(host);
   // Who is to be asked is found out behind this look.
   if (asked === undefined) return true;

@@ -26,6 +26,7 @@ import { type Answer, type Investigator, merge, type Subject } from "./investiga
 import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
 import { isLookedFor, settleRequests } from "./investigators/requests.ts";
+import { vm as vmItself } from "./investigators/vm.ts";
 import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
 import { settleOrderly } from "./orderly/orderly.ts";
 import { afterFencingMs, isFurther, settleAsked } from "./power/asked.ts";
@@ -38,7 +39,7 @@ import { forgetItem, forgetOver, type HaState, type Protected, saveItem, saveOve
  * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that
  * a repeated input, or a start after a crash, leads to the same. An item's step is durable before what it asks for leaves.
  */
-export const investigators: readonly Investigator[] = [power, hostManager, heartbeat, exports, neighbours];
+export const investigators: readonly Investigator[] = [power, hostManager, heartbeat, exports, neighbours, vmItself];
 /** The first one that has fenced is named. */
 export const fencers: readonly Fencer[] = [storageFencer, powerFencer, recreatableFencer];
 
@@ -113,13 +114,10 @@ function settleOver(state: HaState, vm: Uid): void {
   else forgetOver(state, over);
 }
 
-const subjectOf = ({ vm, incarnation, host, boot, boundAt }: DesiredProtected): Subject => ({
-  vm,
-  incarnation,
-  host,
-  ...(boot === undefined ? {} : { boot }),
-  ...boundOf({ boundAt }),
-});
+const subjectOf = ({ document, sinceMs }: Protected): Subject => {
+  const { vm, incarnation, host, boot, boundAt } = document;
+  return { vm, incarnation, host, sinceMs, ...(boot === undefined ? {} : { boot }), ...boundOf({ boundAt }) };
+};
 const boundOf = ({ boundAt }: { readonly boundAt?: number | undefined }): { readonly boundAt?: number } =>
   boundAt === undefined ? {} : { boundAt };
 
@@ -168,7 +166,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   const wanted = state.wanted.get(vm);
   const since = sinceOf(item, wanted);
   const asks = item.step === "Investigating" || item.step === "Fencing";
-  const answers = since !== "same" || !asks || wanted === undefined ? null : ask(state, wanted.document);
+  const answers = since !== "same" || !asks || wanted === undefined ? null : ask(state, wanted);
   const together = answers === null ? "Unknown" : merge(answers.map(({ answer }) => answer));
   if (together !== "Running" || item.step !== "Investigating") state.vetoedSince.delete(vm);
   else if (!state.vetoedSince.has(vm)) state.vetoedSince.set(vm, now.ms);
@@ -179,7 +177,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   const subject: Subject =
     wanted === undefined || since !== "same"
       ? { vm, incarnation: item.incarnation, host: item.host }
-      : subjectOf(wanted.document);
+      : subjectOf(wanted);
   const fencingMs = item.step === "Fencing" ? Math.max(0, now.wallMs - item.since) : null;
   const recreatable = since === "same" && wanted?.document.recreatable === true ? { recreatable: true as const } : {};
   if (fencingMs !== null && recreatable.recreatable) lookAgain(state, recreateAfterMs - fencingMs);
@@ -235,11 +233,11 @@ interface By {
   readonly by: string;
   readonly answer: Answer;
 }
-const ask = (state: HaState, document: DesiredProtected): readonly By[] =>
+const ask = (state: HaState, wanted: Protected): readonly By[] =>
   state.settings.investigators.flatMap((name) =>
     investigators
       .filter((each) => each.name === name)
-      .map((each) => ({ by: each.name, answer: each.ask(subjectOf(document), state) })),
+      .map((each) => ({ by: each.name, answer: each.ask(subjectOf(wanted), state) })),
   );
 const fenced = ({ isFenced, sentence }: { readonly isFenced: boolean; readonly sentence: string }): Answer => ({
   state: isFenced ? "Stopped" : "Unknown",

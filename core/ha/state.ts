@@ -7,6 +7,7 @@ import {
   type DesiredProtected,
   overKey,
   requestsKey,
+  type ToldAlert,
 } from "../documents/ha.ts";
 import { servicePeer } from "../documents/service-roles.ts";
 import { actualKey } from "../documents/vocabulary.ts";
@@ -22,6 +23,7 @@ import {
   createNotices,
   type Mail,
   type Notices,
+  restoreLeft,
   restoreNotices,
   sortNotices,
   type Webhook,
@@ -92,6 +94,10 @@ export interface HaState extends Known {
   readonly maintained: Set<HostName>;
   /** Cells whose own HA Manager is gone, and which that is; null: that cannot be read. Not durable: it is desired here. */
   readonly unguarded: Map<CellName, PeerName | null>;
+  /** What further HA Managers have open; null: that cannot be read. Not durable: it is desired here. */
+  readonly told: Map<PeerName, readonly ToldAlert[] | null>;
+  /** Those of them that were said to be gone since. Record `left/<peer>`. */
+  readonly left: Set<PeerName>;
   /** Those that are open, by their keys. */
   readonly alerts: Map<string, Alert>;
   readonly notices: Notices<Webhook>;
@@ -136,6 +142,8 @@ export interface Protected {
   readonly document: DesiredProtected;
   /** When this incarnation was heard of first, milliseconds since 1970; by this process. */
   readonly since: number;
+  /** When it was heard of first at that host, for that boot, monotonic ms; by this process. */
+  readonly sinceMs: number;
 }
 
 export function restoreHa(restored: Restored, options: HaOptions): HaState {
@@ -163,6 +171,8 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     power: createPower(options.self !== servicePeer("ha-manager")),
     maintained: new Set(),
     unguarded: new Map(),
+    told: new Map(),
+    left: new Set(),
     losses: new Map(),
     alerts: new Map(),
     notices: createNotices(channels.webhook),
@@ -183,6 +193,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
   };
   for (const [key, value] of restored.records) {
     restorePower(state.power, key, value);
+    restoreLeft(state.left, key);
     for (const notices of [state.notices, state.mail]) restoreNotices(notices, key, value);
     if (key.startsWith("item/")) restoreItem(state, key, value as unknown as WorkItem);
     if (key.startsWith("work/")) restoreOrderly(state.orderly, key, value as unknown as WorkItem);

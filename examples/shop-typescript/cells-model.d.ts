@@ -153,7 +153,7 @@ declare module "cells/model" {
       /** Room is kept for the VMs of so many hosts, the fullest: a new VM is placed only where these would still find memory and processors on the others. VMs whose host was lost, those that leave a host, and the cloud's own take it. `cells status` says whether there is enough. Of the root cell alone. Absent: 0. 0 to 16. */
       readonly spareHosts?: number;
       /** What is asked whether a VM of a lost host runs, in the order in which `cells ha why VM` shows it; what is left out is not asked. None of them makes anything start elsewhere that can still write. Of the root cell alone. Absent: all, in this order. */
-      readonly investigators?: readonly ("power" | "host-manager" | "heartbeat" | "export" | "neighbours")[];
+      readonly investigators?: readonly ("power" | "host-manager" | "heartbeat" | "export" | "neighbours" | "vm")[];
     };
     readonly placement?: {
       /** So long a VM that was stopped, and not deleted, still counts at its last host for its affinity groups and for implicit dedication, without taking room there; 0: not at all. It is about stops from then on. Of the root cell alone. Absent: 3600. In s, 0 to 86400. */

@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, ipv4, mac, peerName } from "../../model/cell/identifiers.ts";
+import { hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
 import { canRun, Machine } from "../drivers/network/diverter/testing/namespaces.testing.ts";
 import type { HostState } from "../known.ts";
-import { askNeighbour, type Ip, probesSaid, takeProbeDesire, takeProbed } from "./neighbours.ts";
+import {
+  askMachines,
+  askNeighbour,
+  createNeighbours,
+  type Ip,
+  probesSaid,
+  takeProbeDesire,
+  takeProbed,
+} from "./neighbours.ts";
 
 test("a machine answers its neighbour whatever runs on it, another MAC is not taken for it, and a cut one is silent", {
   skip: !canRun() && "needs root and namespaces",
@@ -37,10 +45,10 @@ test("of several HA Managers each hears of the answers since it asked, and whoev
       rounds.push(all.map(({ host }) => host).join(" ")),
     );
   ask("ha-manager", wanted);
-  takeProbed(state, "h2", mac(wanted.mac));
+  takeProbed(state, "h2", { mac: mac(wanted.mac) });
   ask("ha-manager.2", wanted);
   assert.deepEqual(rounds, ["h2", "", "h2"], "it is asked anew");
-  takeProbed(state, "h2", null);
+  takeProbed(state, "h2", { mac: null });
   const said = { host: hostName("h2") };
   assert.deepEqual(probesSaid(state), [
     ["ha-manager/probe/h2", { ...said, asked: 2, answered: 1, mac: mac(wanted.mac) }],
@@ -50,4 +58,52 @@ test("of several HA Managers each hears of the answers since it asked, and whoev
   assert.deepEqual([probesSaid(state).length, rounds.at(-1)], [1, "h2"]);
   ask("ha-manager.2", null);
   assert.deepEqual([probesSaid(state), rounds.at(-1)], [[], ""]);
+});
+
+test("machines of a host are asked in the same round, each asker hears of its own, and one that fails holds up no other", async () => {
+  const state = { probes: new Map() } as unknown as HostState;
+  const rounds: unknown[] = [];
+  const at = { host: "h2", address: "10.9.0.2", mac: "02:00:00:00:01:02" };
+  const [one, two] = [
+    { vm: "a-1", address: "10.64.0.9" },
+    { vm: "b-1", address: "10.64.1.9" },
+  ];
+  const ask = (from: string, machines: readonly (typeof one)[]) =>
+    takeProbeDesire(state, { from: peerName(from), name: "h2", value: { ...at, machines: [...machines] } }, (all) =>
+      rounds.push(all.map(({ machines }) => machines)),
+    );
+  ask("ha-manager", [one]);
+  ask("ha-manager.2", [two]);
+  assert.deepEqual(rounds.at(-1), [[one, two]], "of both who ask");
+  takeProbed(state, "h2", { mac: null, machines: [uid("a-1"), uid("c-1")] });
+  takeProbed(state, "h2", { mac: null, machines: [uid("a-1"), uid("b-1")] });
+  const said = { host: "h2", asked: 2, answered: 0, mac: null };
+  assert.deepEqual(probesSaid(state), [
+    ["ha-manager/probe/h2", { ...said, machines: [{ vm: "a-1", answered: 2 }] }],
+    ["ha-manager.2/probe/h2", { ...said, machines: [{ vm: "b-1", answered: 1 }] }],
+  ]);
+  const wanted = {
+    mac: mac(at.mac),
+    machines: [one, two].map((each) => ({ vm: uid(each.vm), address: ipv4(each.address) })),
+  };
+  const asked: unknown[] = [];
+  const answered = await askMachines(wanted, {
+    ask: async (machine) => {
+      asked.push(machine);
+      if (machine.address === one.address) throw new Error("the map is gone");
+      return true;
+    },
+  }).catch(() => null);
+  assert.deepEqual([asked.length, answered], [2, ["b-1"]]);
+  assert.deepEqual(asked[0], { address: "10.64.0.9", mac: at.mac }, "at the MAC of the host that is asked about");
+  const told = await new Promise((resolve) => {
+    const neighbours = createNeighbours(async () => ({ mac: null, machines: [uid("b-1")] }));
+    neighbours.tell(async (request) => {
+      neighbours.stop();
+      resolve(request);
+      return null;
+    });
+    neighbours.take([{ host: hostName("h2"), address: ipv4(at.address), ...wanted }]);
+  });
+  assert.deepEqual(told, { kind: "probed", host: "h2", mac: null, machines: ["b-1"] });
 });

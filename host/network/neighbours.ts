@@ -1,18 +1,26 @@
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type ActualProbe, type DesiredProbe, probeKey } from "../../core/documents/ha.ts";
+import {
+  type ActualProbe,
+  type DesiredProbe,
+  type MachineAnswers,
+  type ProbedMachine,
+  probeKey,
+} from "../../core/documents/ha.ts";
 import { desiredProbe } from "../../core/documents/readers/ha.ts";
 import { actualKey } from "../../core/documents/vocabulary.ts";
 import { toJson } from "../../core/outbox.ts";
-import { hostName, type Mac, mac, type PeerName } from "../../model/cell/identifiers.ts";
+import { hostName, type Mac, mac, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { AsksElsewhere } from "../drivers/network/driver.ts";
 import type { HostState } from "../known.ts";
 
 /**
  * Whether other hosts answer on the underlay, asked for the HA Manager. The kernel puts the question: an entry of its table of
  * neighbours that is set to `probe` (ip-neighbour(8)) is verified at once by ARP requests to that very MAC, and is `REACHABLE`
- * when it was answered. No tool beside `ip` is needed, and nothing of Cells has to run at the host that is asked.
+ * when it was answered. No tool beside `ip` is needed, and nothing of Cells has to run at the host that is asked. Machines there are asked in the
+ * same round, by the dataplanes of both hosts.
  */
 const run = promisify(execFile);
 /** What `ip` prints, with these arguments. */
@@ -40,13 +48,31 @@ export async function askNeighbour(
   return entry?.state?.includes("REACHABLE") === true && entry.lladdr !== undefined ? mac(entry.lladdr) : null;
 }
 
+/** @returns those that have answered, from that very host */
+export async function askMachines(
+  { mac: at, machines = [] }: Pick<DesiredProbe, "mac" | "machines">,
+  network: AsksElsewhere,
+): Promise<readonly Uid[]> {
+  const answers = await Promise.all(
+    machines.map(({ address }) => network.ask({ address, mac: at }, answerMs).catch(() => false)),
+  );
+  return machines.flatMap(({ vm }, index) => (answers[index] === true ? [vm] : []));
+}
+
 export interface Neighbours {
   readonly take: (wanted: readonly DesiredProbe[]) => void;
   /** Whom to tell what came back; the service may begin after it has said what is wanted. */
   readonly tell: (request: (request: Json) => Promise<Json>) => void;
   readonly stop: () => void;
 }
-export type Ask = (wanted: DesiredProbe) => Promise<Mac | null>;
+/** What came back of one round. */
+export interface CameBack {
+  /** From which the host has answered; null: it has not. */
+  readonly mac: Mac | null;
+  /** Which of its machines have. Absent: none. */
+  readonly machines?: readonly Uid[];
+}
+export type Ask = (wanted: DesiredProbe) => Promise<CameBack>;
 
 /** Asks those that are wanted, again and again, and tells the service what came back. */
 export function createNeighbours(
@@ -58,9 +84,9 @@ export function createNeighbours(
   let stopped = false;
   const go = async (host: string, round: { wanted: DesiredProbe }): Promise<void> => {
     for (let asked = 1; !stopped && rounds.get(host) === round; asked += 1) {
-      const answer = await ask(round.wanted).catch(() => null);
+      const back = await ask(round.wanted).catch((): CameBack => ({ mac: null }));
       if (stopped || rounds.get(host) !== round) return;
-      await to?.({ kind: "probed", host, mac: answer }).catch(() => undefined);
+      await to?.(toJson({ kind: "probed", host, ...back })).catch(() => undefined);
       await pause(asked === 1 ? secondMs : everyMs);
     }
   };
@@ -107,7 +133,7 @@ export function takeProbeDesire(
   else askers.set(from, { wanted, said: askers.get(from)?.said ?? nothingYet(wanted) });
   if (askers.size === 0) probes.delete(host);
   else probes.set(host, askers);
-  const all = [...probes.values()].flatMap((each) => [...each.values()].slice(-1)).map((each) => each.wanted);
+  const all = [...probes.values()].flatMap(together);
   if (isOneMore) onProbes(all.filter((each) => each.host !== host));
   onProbes(all);
   return true;
@@ -116,16 +142,29 @@ interface Probe {
   readonly wanted: DesiredProbe;
   readonly said: ActualProbe;
 }
+/** Where the last one who asks says that the host is, with the machines of all who do. */
+function together(askers: ReadonlyMap<PeerName, Probe>): readonly DesiredProbe[] {
+  const wanted = [...askers.values()].map((each) => each.wanted);
+  const machines = new Map<string, ProbedMachine>();
+  for (const each of wanted.flatMap((one) => one.machines ?? [])) machines.set(`${each.vm} ${each.address}`, each);
+  return wanted.slice(-1).map((last) => (machines.size === 0 ? last : { ...last, machines: [...machines.values()] }));
+}
 const nothingYet = ({ host }: DesiredProbe): ActualProbe => ({ host, asked: 0, answered: 0, mac: null });
 
 /** One question was put, and this came back. */
-export function takeProbed(state: HostState, host: string, answer: Mac | null): boolean {
+export function takeProbed(state: HostState, host: string, { mac: answer, machines = [] }: CameBack): boolean {
   const askers = state.probes.get(hostName(host));
   if (askers === undefined) return false;
   const came = answer === null ? 0 : 1;
+  const answeredNow = new Set(machines);
   for (const [peer, { wanted, said }] of askers) {
     const { asked, answered, mac: before } = said;
-    askers.set(peer, { wanted, said: { ...said, asked: asked + 1, answered: answered + came, mac: answer ?? before } });
+    const counted = (wanted.machines ?? []).map(({ vm }): MachineAnswers => {
+      const so = said.machines?.find((each) => each.vm === vm)?.answered ?? 0;
+      return { vm, answered: so + (answeredNow.has(vm) ? 1 : 0) };
+    });
+    const ofHost = { host: said.host, asked: asked + 1, answered: answered + came, mac: answer ?? before };
+    askers.set(peer, { wanted, said: counted.length === 0 ? ofHost : { ...ofHost, machines: counted } });
   }
   return true;
 }

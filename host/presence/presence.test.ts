@@ -15,7 +15,8 @@ import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, eventually } from "../../runtime/installation.testing.ts";
 import { runService } from "../../runtime/process/process.ts";
 import { createHostManager } from "../service/manager.ts";
-import { type HostPresence, passedOn, startHostPresence } from "./presence.ts";
+import { passedOn } from "./passed-on.ts";
+import { startHostPresence } from "./presence.ts";
 import { answerCall, handlePresence, hearMissed, type PresenceState, restorePresence } from "./presence-state.ts";
 
 /** Many times as fast as in an installation. */
@@ -45,11 +46,11 @@ const startHost = async (installation: Installation, name: string, gossipKeyFile
     cpuSpeedMHz: 1000,
     accelerator: "tcg",
   };
-  let presence: HostPresence | null = null;
+  const group = passedOn();
   const service = createHostManager({
     host,
     wake: () => undefined,
-    ...passedOn(() => presence),
+    ...group.heard,
   });
   const running = await runService({ configuration, service, goodbye: false });
   const { request, beginLife, declaredDead } = running;
@@ -62,7 +63,7 @@ const startHost = async (installation: Installation, name: string, gossipKeyFile
     log: () => undefined,
     config,
   });
-  presence = started;
+  group.begin(started);
   const server = await servePeers(configuration, started.view);
   const stop = async (): Promise<void> => {
     await started.close();

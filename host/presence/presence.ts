@@ -1,5 +1,4 @@
 import { text } from "node:stream/consumers";
-import type { ActualPresenceMissed } from "../../core/documents/presence.ts";
 import { type SwimConfig, swimDefaults } from "../../core/presence/swim/configuration.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { Metric } from "../../core/telemetry/metrics.ts";
@@ -13,18 +12,15 @@ import { createMember, type PresenceMember } from "../../runtime/presence/member
 import { findPeer, listPeers } from "../../runtime/transport/peers.ts";
 import { watchPeers } from "../../runtime/transport/peers-watch.ts";
 import { followGossipKeys } from "./gossip-keys.ts";
+import type { Hears } from "./passed-on.ts";
 import { createPresencePart } from "./presence-part.ts";
 
 /**
  * This host's part in Presence: datagrams over UDP, full views over HTTPS, what it says of itself and of others through the
  * Host Manager's service, and from there the group's declarations.
  */
-export interface HostPresence {
+export interface HostPresence extends Hears {
   readonly member: PresenceMember;
-  /** The group declared it. */
-  declared(host: HostName, generation: number): void;
-  /** A member of the group does not hear it. */
-  missed(said: ActualPresenceMissed): void;
   /** Answers `POST /presence/view`, from hosts alone. */
   readonly view: PeerHandler;
   measure(): readonly Metric[];
@@ -115,12 +111,6 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
     },
   };
 };
-
-/** What the Host Manager's service hears of the group is passed on to the part, once there is one. */
-export const passedOn = (presence: () => Pick<HostPresence, "declared" | "missed"> | null) => ({
-  onDeath: (host: HostName, generation: number): void => presence()?.declared(host, generation),
-  onMissed: (missed: ActualPresenceMissed): void => presence()?.missed(missed),
-});
 
 const parse = (body: string): Json => {
   try {

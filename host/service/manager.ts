@@ -285,7 +285,7 @@ const handleRequest = (
       return takeAddresses(state, request.addresses, effects);
     case "probed":
       reply(null);
-      return takeProbed(state, request.host, request.mac);
+      return takeProbed(state, request.host, request);
     case "network-placed":
     case "routers":
     case "groups":

@@ -138,7 +138,8 @@ const life = { host: "h2", generation: 1, incarnation: 0 };
 
 const groupRule = { protocol: 6, fromPort: 22, toPort: 22, icmpType: 0, icmpCode: 0 };
 
-const guarded = { guard: 3, unguarded: true };
+const probed = { host: "h3", mac: "02:00:00:00:01:03" };
+const guarded = { guard: 3, guardMoves: 2, unguarded: true };
 export const desiredSamples = {
   "address-manager": {
     "subnet/<uid>": { uid: "c1-4", cell: "shop", path: "shop/net", size: 8, addressRange: "internal", cidr: null },
@@ -250,7 +251,7 @@ export const desiredSamples = {
       own: [{ address: "10.64.0.9", host: "h2", identity: 4, vmIdentity: 5, subnetIdentity: 6 }],
       foreign: [{ address: "10.64.1.9", host: "h3" }],
     },
-    "probe/<name>": { host: "h3", address: "10.0.1.3", mac: "02:00:00:00:01:03" },
+    "probe/<name>": { ...probed, address: "10.0.1.3", machines: [{ vm: "c1-4", address: "10.64.0.9" }] },
     beats: { host: "h1", ends: ["c1-4"] },
     pools: { external: ["203.0.113.0/24"] },
     "root-vm": {
@@ -274,12 +275,14 @@ export const desiredSamples = {
       isolated: "keep",
       storageManager: "storage-manager",
       boundAt: 1_700_000_000_000,
+      address: "10.64.0.9",
     },
     settings: {
       settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
     },
     "power/<name>": { host: "h1", boot: 7, cut: true },
     unguarded: { cell: "shop", haManager: "ha-manager.2" },
+    alerts: { alerts: [{ kind: "unfenced", subject: "h1", sentence: "shop/web of h1 cannot be fenced" }] },
     "host/<name>": { host: "h1", state: "disabled" },
   },
   directory: {
@@ -463,7 +466,7 @@ export const actualSamples = {
       trial: { connection: "c1-2", boots: true, refused: null },
     },
     "<peer>/policy/<cell>": { ...progress, version: 1, slices: true },
-    "<peer>/probe/<name>": { host: "h3", asked: 2, answered: 1, mac: "02:00:00:00:01:03" },
+    "<peer>/probe/<name>": { ...probed, asked: 2, answered: 1, machines: [{ vm: "c1-4", answered: 1 }] },
     "presence/self": { ...life, answers: true, boot: 1 },
     "presence/failed/<name>": { ...life, host: "h3" },
     "<peer>/call": { call: 1 },
@@ -492,7 +495,7 @@ export const actualSamples = {
     },
   },
   controller: {
-    "<peer>/life": { ...progress, guard: 3, version: 1, empty: false, quota: asked },
+    "<peer>/life": { ...progress, guard: 3, guardMoves: 2, version: 1, empty: false, quota: asked },
     "<peer>/limits/<name>": { granted: { vms: 3 } },
     "owner/<name>": { cell: "shop", account: null },
   },

@@ -15,7 +15,8 @@ import type { JsonObject } from "../../model/json/json.ts";
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
  * `hold` keeps a volume, such as `a1Data`, until the copy is made for which another cell says `keep`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
- * (`child:NAME@ROOT/dev`); `child:NAME:guard=2` asks for that HA Manager; `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
+ * (`child:NAME@ROOT/dev`); `child:NAME:guard=2` asks for that HA Manager; `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts,
+ * `asked:NAME,…` names the investigators that are asked.
  * `outside` declares the external pools of the root cell; `out` is an external subnet without machines; `elastic:net0` makes one of the two subnets external.
  * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
  */
@@ -58,6 +59,8 @@ export interface CellText {
   readonly limits?: Readonly<Record<string, number>>;
   /** `x.ha.spareHosts`, of the root cell. */
   readonly spare?: number;
+  /** `x.ha.investigators`, of the root cell. */
+  readonly asked?: readonly string[];
   readonly children?: readonly ChildText[];
   /** Affinity groups, strict. */
   readonly groups?: readonly GroupText[];
@@ -124,16 +127,14 @@ const depthAt = (words: readonly string[], at: number): number =>
 const parseMost = (words: readonly string[]): CellText => {
   const machines: MachineText[] = [];
   const rules: RuleText[] = [];
-  const grants: string[] = [];
+  const [grants, pools, asked]: [string[], string[], string[]] = [[], [], []];
   const copies: { name: string; of: string }[] = [];
-  const holds: HeldText[] = [];
-  const keeps: HeldText[] = [];
+  const [holds, keeps]: [HeldText[], HeldText[]] = [[], []];
   const limits: Record<string, number> = {};
   let spare = 0;
   const children: ChildText[] = [];
   const accounts: AccountText[] = [];
   const groups: GroupText[] = [];
-  const pools: string[] = [];
   const wholes: WholeText[] = [];
   for (let at = 0; at < words.length; at += 1) {
     const word = words[at] ?? "";
@@ -172,6 +173,7 @@ const parseMost = (words: readonly string[]): CellText => {
     else if (kind === "pool") pools.push(name);
     else if (kind === "whole") wholes.push({ name, pool: third, off: flags.includes("off") });
     else if (kind === "spare") spare = Number(name);
+    else if (kind === "asked") asked.push(...name.split(","));
     else if (kind === "account") {
       const [vms] = flags;
       accounts.push({ name, state: third, ...(vms === undefined ? {} : { vms: Number(vms) }) });
@@ -195,6 +197,7 @@ const parseMost = (words: readonly string[]): CellText => {
     ...(keeps.length === 0 ? {} : { keeps }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(spare === 0 ? {} : { spare }),
+    ...(asked.length === 0 ? {} : { asked }),
     ...(children.length === 0 ? {} : { children }),
     ...(accounts.length === 0 ? {} : { accounts }),
     ...(groups.length === 0 ? {} : { groups }),
@@ -216,7 +219,16 @@ const closing = (words: readonly string[], from: number): number => {
 
 export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
-  const { accounts = [], groups = [], pools = [], wholes = [], outside = [], outs = [], elastic = [] } = text;
+  const {
+    accounts = [],
+    groups = [],
+    pools = [],
+    wholes = [],
+    outside = [],
+    outs = [],
+    elastic = [],
+    asked = [],
+  } = text;
   return [
     ...(outside.length === 0 ? [] : [`outside:${outside.join(",")}`]),
     ...outs.map(({ name, size }) => `out:${name}:${size}`),
@@ -240,6 +252,7 @@ export const formatCell = (text: CellText): string => {
     ...(text.keeps ?? []).map(({ own, other }) => `keep:${own}:${other}`),
     ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
     ...(spare === 0 ? [] : [`spare:${spare}`]),
+    ...(asked.length === 0 ? [] : [`asked:${asked.join(",")}`]),
     ...children.map((child) => `child:${nameIn(child)} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
     ...accounts.map(({ name, state, vms }) => ["account", name, state, ...(vms === undefined ? [] : [vms])].join(":")),
     ...(allOrNone ? ["all-or-none"] : []),
@@ -315,7 +328,7 @@ const wholeHosts = ({ pools = [], wholes = [] }: CellText, ref: (name: string) =
 
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
-  const { machines, rules, allOrNone, grants = [], limits = {}, spare = 0, children = [] } = text;
+  const { machines, rules, allOrNone, grants = [], limits = {}, children = [] } = text;
   const ref = (name: string): string => refFrom(cell, name);
   const subnet = (name: string): JsonObject => ({
     "x.type": "Subnet",
@@ -390,11 +403,16 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
   }
   const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
   const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};
-  const ha: JsonObject = spare === 0 ? {} : { "x.ha.spareHosts": spare };
+  const ha = haOf(text);
   const outside: JsonObject = text.outside === undefined ? {} : { "x.pools.external": [...text.outside] };
   const label = labelOf(cell);
   return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...ha, ...outside, ...elements } };
 };
+
+const haOf = ({ spare = 0, asked }: CellText): JsonObject => ({
+  ...(spare === 0 ? {} : { "x.ha.spareHosts": spare }),
+  ...(asked === undefined ? {} : { "x.ha.investigators": [...asked] }),
+});
 
 /** @param index among the cell's machines, which counts where a name has no number */
 export const subnetOf = (machine: string, index: number): string => {

@@ -1,6 +1,6 @@
 import type { CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { GlobalNetwork, InterfaceGroups, NetworkDriver } from "../../host/drivers/network/driver.ts";
-import type { HostName, Uid } from "../../model/cell/identifiers.ts";
+import type { HostName, Ipv4, Uid } from "../../model/cell/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
 import { watchMemberships } from "./memberships.ts";
@@ -83,6 +83,12 @@ export class Dataplane {
       announced: async () => null,
       counters: async () => this.#now.counts.read(),
     };
+  }
+
+  /** A machine here answers at that address, whoever asks. */
+  answersAt(address: Ipv4): boolean {
+    const endpoint = this.#now.endpoints.get(address);
+    return endpoint !== undefined && this.#answers(endpoint.desired.uid);
   }
 
   #answers(uid: Uid): boolean {

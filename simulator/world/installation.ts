@@ -22,9 +22,9 @@ import { createTenancy } from "../../core/tenancy/tenancy.ts";
 import type { HostState } from "../../host/known.ts";
 import { createGuestWatch } from "../../host/liveness/guest-watch.ts";
 import { createProber } from "../../host/liveness/prober.ts";
-import { createNeighbours, type Neighbours } from "../../host/network/neighbours.ts";
+import { type CameBack, createNeighbours, type Neighbours } from "../../host/network/neighbours.ts";
 import { networkNews } from "../../host/network/routers.ts";
-import type { PresencePart } from "../../host/presence/presence-part.ts";
+import { passedOn } from "../../host/presence/passed-on.ts";
 import { createExecutor } from "../../host/service/executor.ts";
 import { createHostManager } from "../../host/service/manager.ts";
 import { Executor as AgentExecutor } from "../../host/storage-agent/executor.ts";
@@ -34,7 +34,6 @@ import {
   hostName,
   type Ipv4,
   ipv4,
-  type Mac,
   mac,
   type PeerName,
   peerName,
@@ -400,13 +399,16 @@ export class Installation {
     const modes = this.#isOnModes ? new ModeAgent({ host: name, address, kernel, truth, trouble }) : null;
     this.hosts.set(name, { name, machine, dataplane, memoryMiB, cpus });
     const wakes = new WeakMap<Life, () => void>();
-    const parts = new WeakMap<Life, PresencePart<Participant>>();
+    const groups = new WeakMap<Life, ReturnType<typeof passedOn>>();
     const asking = new WeakMap<Life, Neighbours>();
     const pause = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
     /** The kernel of a machine answers whatever runs on it, as long as both ways are open. */
-    const answer = async (life: Life, { host, mac: at }: DesiredProbe): Promise<Mac | null> => {
+    const answer = async (life: Life, { host, mac: at, machines = [] }: DesiredProbe): Promise<CameBack> => {
       await pause(life, answerMs);
-      return kernel.network.isOpen(name, host) && kernel.network.isOpen(host, name) ? at : null;
+      if (!kernel.network.isOpen(name, host) || !kernel.network.isOpen(host, name)) return { mac: null };
+      const there = this.hosts.get(host)?.dataplane;
+      const answering = machines.filter(({ address }) => there?.answersAt(address) === true);
+      return { mac: at, machines: answering.map(({ vm }) => vm) };
     };
     const service = (life: Life) => {
       const neighbours = createNeighbours(
@@ -414,14 +416,15 @@ export class Installation {
         (ms) => pause(life, ms),
       );
       asking.set(life, neighbours);
+      const group = passedOn();
+      groups.set(life, group);
       return createHostManager({
         host,
         wake: () => wakes.get(life)?.(),
         booted: machine.booted,
         onProbes: neighbours.take,
         ...(modes === null ? {} : { network: modes.offered(life) }),
-        onDeath: (dead, generation) => parts.get(life)?.declared(dead, generation),
-        onMissed: (missed) => parts.get(life)?.missed(missed),
+        ...group.heard,
       });
     };
     const begun = (life: Life): void => {
@@ -454,7 +457,7 @@ export class Installation {
       const seed = this.history.seed * 1009 + number;
       this.participants.delete(name);
       void takePart({ kernel, life, host: name, seed }).then((part) => {
-        parts.set(life, part);
+        groups.get(life)?.begin(part);
         this.participants.set(name, part.participant);
         part.found(this.#hosts, this.#presence);
         // A thousand that start within a second would tell each other of everyone for a minute: they know each other.

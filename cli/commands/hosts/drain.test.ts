@@ -77,6 +77,18 @@ test("what cannot leave is named with why, and the code says that not everything
   assert.match(message, /these are still at h1, and run.*\n {2}shop\/vm: it is to leave h1.*h2: it is full/);
 });
 
+test("where only the root controller is left it is said what to do, since no waiting helps", async (t) => {
+  const own: Partial<ElementState> = {
+    host: "h1",
+    reason: "it runs on at h1: it is the root controller's, which another host starts when h1 is off",
+    causes: [{ kind: "leaves-with-its-host", host: "h1" as never }],
+  };
+  const { context } = await scene(t, cloud({ h1: host, h2: host }, { host: "h1" }, own));
+  const { exitCode, message } = await failure(drainHost(context, "h1", options));
+  assert.equal(exitCode, 4);
+  assert.match(message, /^h1 is empty but for shop\/vm, in which the root controller runs: switch h1 off in order/);
+});
+
 test("a host that is none is told with those that are; nobody who cannot be asked is drained without --yes", async (t) => {
   const gateway = cloud({ h1: host, h2: host }, { host: "h1" }, { host: "h1" });
   const { context } = await scene(t, gateway);

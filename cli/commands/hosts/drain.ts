@@ -93,10 +93,10 @@ export const drainHost = async (context: Context, host: string, options: DrainOp
     for (const guest of guests) terminal.print(lineOf(guest, host));
     if (guests.length === 0) terminal.print(`no VM is there`);
   }
-  const names = guests.map(({ name }) => name);
+  const leaving = guests.map(({ name }) => name);
   // What is refused is said before anything is asked.
   await client.put(root, statePath(host), "maintenance", true);
-  if (options.dryRun) return json ? printJson(context, { host, state: before, leaving: names }) : undefined;
+  if (options.dryRun) return json ? printJson(context, { host, state: before, leaving }) : undefined;
   if (!options.yes && before !== "maintenance" && guests.length > 0) {
     if (json || !terminal.canAsk) throw usage("nobody can be asked here: add --yes to do it");
     if (!(await terminal.ask(`Drain ${host}?`))) throw new CommandFailure(exitCodes.refused, "nothing was changed");
@@ -109,10 +109,18 @@ export const drainHost = async (context: Context, host: string, options: DrainOp
       )
     : [];
   const staying = left.map(({ name, element }) => ({ vm: name, reason: element.state.reason }));
-  if (json) printJson(context, { host, state: "maintenance", leaving: names, staying });
+  if (json) printJson(context, { host, state: "maintenance", leaving, staying });
   else if (!options.wait) terminal.print(`${host} is being drained: \`cells host drain ${host}\` shows how far it is`);
   else if (left.length === 0) terminal.print(`${host} is empty; \`cells host resume ${host}\` lets it take VMs again`);
   if (left.length === 0) return;
+  // Nothing more comes of waiting, and this is what helps.
+  if (left.every(({ element }) => staysAs(element, "leaves-with-its-host")))
+    throw new CommandFailure(
+      exitCodes.notAsDeclared,
+      printable(
+        `${host} is empty but for ${names(left)}, in which the root controller runs: switch ${host} off in order, and another host starts it`,
+      ),
+    );
   const reasons = staying.map(({ vm, reason }) => printable(`${vm}: ${reason ?? "it is on its way"}`));
   throw new CommandFailure(
     exitCodes.notAsDeclared,
@@ -153,8 +161,11 @@ const untilEmpty = async (
   }
 };
 /** It says itself why it cannot go; whoever only waits its turn does not. */
-const staysFor = ({ state }: ElementWithState): boolean =>
-  (state.causes ?? []).some(({ kind }) => kind === "cannot-leave" || kind === "leaves-with-its-host");
+const staysFor = (element: ElementWithState): boolean =>
+  staysAs(element, "cannot-leave") || staysAs(element, "leaves-with-its-host");
+const staysAs = ({ state }: ElementWithState, as: string): boolean =>
+  (state.causes ?? []).some(({ kind }) => kind === as);
+const names = (guests: readonly Guest[]): string => guests.map(({ name }) => name).join(", ");
 
 export const resumeHost = async (context: Context, host: string): Promise<void> => {
   const client = context.client();

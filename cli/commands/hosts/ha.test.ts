@@ -71,11 +71,12 @@ test("of a cell whose HA Manager is gone it is said wherever people look, and wh
     /^[^\n]*nothing was to be done/,
     "that is another cell's trouble",
   );
-  const alert = { kind: "unguarded", subject: "shop", since: "2026-11-26T20:00:00Z", sentence: "it is gone" } as const;
+  const bySince = "2026-11-26T20:00:00Z";
+  const alert = { kind: "unguarded", subject: "ha-manager.2", since: bySince, sentence: "it is gone" } as const;
   const told = await scene(t, answers({ ...report, alerts: [alert] }, [shop, bank]));
   await listAlerts(told.context);
   assert.ok(!told.printed.includes(unguarded), "the alert says it");
-  assert.ok(told.printed.some((line) => /^unguarded +shop .* it is gone$/.test(line)));
+  assert.ok(told.printed.some((line) => /^unguarded +ha-manager\.2 .* it is gone$/.test(line)));
   const deaf = await scene(t, ({ url }) =>
     url.startsWith("/cells")
       ? { status: 503, body: { error: { code: "x", message: "nobody answers" } } }

@@ -15,22 +15,25 @@ export const listHa = async (context: Context): Promise<void> => {
 };
 
 /** Cells whose HA Manager is gone, as they say it themselves; of which of them. */
-const unguardedIn = async (context: Context, only: (cell: string) => boolean): Promise<readonly string[]> => {
+const unguardedIn = async (
+  context: Context,
+  only: (cell: string, manager: string) => boolean,
+): Promise<readonly string[]> => {
   const cells = await context
     .client()
     .cells()
     .catch((error: Error) => error);
   if (cells instanceof Error)
     return [printable(`whether each cell has an HA Manager that is there is not known: ${cells.message}`)];
-  return cells.flatMap(({ cell, services: { unguarded } = {} }) =>
-    unguarded === undefined || !only(cell) ? [] : [printable(unguarded)],
+  return cells.flatMap(({ cell, services: { unguarded, haManager = 1 } = {} }) =>
+    unguarded === undefined || !only(cell, `ha-manager.${haManager}`) ? [] : [printable(unguarded)],
   );
 };
 /** But those of which there is an alert beside it. */
 const printUnguarded = async (context: Context, alerts: HaReport["alerts"] = []): Promise<void> => {
   const { paint, print } = context.terminal;
   const told = new Set(alerts.flatMap(({ kind, subject }) => (kind === "unguarded" ? [subject] : [])));
-  for (const line of await unguardedIn(context, (cell) => !told.has(cell))) print(paint("yellow", line));
+  for (const line of await unguardedIn(context, (_cell, manager) => !told.has(manager))) print(paint("yellow", line));
 };
 
 /** `cells alerts`: what waits for a person. */

@@ -73,6 +73,25 @@ test("the guard of a cell moves once its HA Manager is gone, with all that is pr
   );
 });
 
+test("a Cell Manager whose store is older does not move the cell back, and hears which one it has", () => {
+  const child = new Child().live({ guard: 4, guardMoves: 1 });
+  const said = () => {
+    const life = child.state.outbox.published.get(`cell-manager/${lifeKey}`) as JsonObject | undefined;
+    return [life?.guard, life?.guardMoves];
+  };
+  child.live({ guard: 3, guardMoves: 2 });
+  assert.deepEqual([child.guard, said()], [third, [3, 2]]);
+  child.live({ guard: 4, guardMoves: 1 });
+  assert.deepEqual([child.guard, said()], [third, [3, 2]]);
+  child.crash();
+  child.live({ guard: 4, guardMoves: 1 });
+  assert.deepEqual([child.guard, said()], [third, [3, 2]], "also after a start");
+  child.live({ guard: 3, guardMoves: 5 });
+  assert.deepEqual([child.guard, said()], [third, [3, 5]]);
+  child.live({ guard: 2 });
+  assert.equal(child.guard, second, "one of an earlier version says no count");
+});
+
 test("what the former HA Manager says to be over counts no more from the step on that hears of another", () => {
   const child = new Child().live();
   child.withdraw(peerName("host.h1"));

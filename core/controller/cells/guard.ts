@@ -5,12 +5,12 @@ import { servicePeer } from "../../documents/service-roles.ts";
 import type { Restored } from "../../env.ts";
 import { desire, log, write } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
+import type { GuardRecord } from "../records.ts";
 import { isGuardKnown, whyUnguarded } from "../services/guard.ts";
 import {
   addDesire,
   type ControllerOptions,
   type ControllerState,
-  type GuardRecord,
   haManager,
   haManagerOf,
   storageManagerOf,
@@ -32,11 +32,19 @@ export function restoredGuard(options: ControllerOptions, restored: Restored): P
 }
 
 export function settleGuard(state: ControllerState): void {
-  const number = state.life?.guard;
+  const { guard: number, guardMoves: moves } = state.life ?? {};
   if (number === undefined) return;
   const [guard, former] = [servicePeer("ha-manager", number === 1 ? undefined : number), haManagerOf(state)];
-  if (guard === former) return;
-  state.guard = { haManager: guard, at: state.now.wallMs };
+  // A Cell Manager whose store is older says what was so before: it hears from here what is.
+  if (moves !== undefined && moves < (state.guard?.moves ?? 0)) return;
+  const noted = moves === undefined ? {} : { moves };
+  if (guard === former) {
+    if (state.guard === null || moves === undefined || state.guard.moves === moves) return;
+    state.guard = { ...state.guard, ...noted };
+    write(state.outbox, "guard", state.guard);
+    return;
+  }
+  state.guard = { haManager: guard, at: state.now.wallMs, ...noted };
   write(state.outbox, "guard", state.guard);
   state.ha = true;
   log(state.outbox, "ha/guard", { cell: state.options.cell, former, guard });

@@ -1,4 +1,5 @@
 import type { CauseOf } from "../../../model/cause/cause.ts";
+import type { ActualLife } from "../../documents/cells.ts";
 import { serviceNumber } from "../../documents/service-roles.ts";
 import { type ControllerState, haManagerOf, isChild } from "../state.ts";
 
@@ -19,5 +20,10 @@ export function whyUnguarded(state: ControllerState): CauseOf<"unguarded"> | nul
 }
 
 /** As the Cell Manager is told it: what was made of the cell, it knows. */
-export const guardSaid = ({ guard }: ControllerState): { readonly guard?: number } =>
-  guard === null ? {} : { guard: serviceNumber(guard.haManager) };
+export const guardSaid = ({ guard }: ControllerState): Pick<ActualLife, "guard" | "guardMoves"> =>
+  guard === null
+    ? {}
+    : {
+        guard: serviceNumber(guard.haManager),
+        ...(guard.moves === undefined ? {} : { guardMoves: guard.moves }),
+      };

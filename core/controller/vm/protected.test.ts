@@ -43,6 +43,9 @@ test("every incarnation that a host was told of is looked after, where there is 
     [first?.incarnation, first?.host, first?.cell, first?.storageManager, first?.isolated],
     [1, "h1", "shop", "storage-manager", "keep"],
   );
+  const [there] = world.vm("shop/web")?.document.interfaces ?? [];
+  const web = protectedOf(world).find(({ path }) => path === "shop/web");
+  assert.deepEqual([web?.address, web?.address !== undefined], [there?.address, true]);
 });
 
 test("what the HA Manager says to be over starts elsewhere, and nothing else does", () => {

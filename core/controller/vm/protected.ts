@@ -48,6 +48,7 @@ export function desireProtected(state: ControllerState): void {
     if (run === null || run.host === null || !run.handedOver) return;
     const isOn = element?.type === "VM" && element.desiredState === "on" && !isOff(state);
     const isWanted = isOn && run.stage !== "stopping";
+    const [interfaceThere] = state.derived.placed.get(vm) ?? [];
     addDesire(desires, haManagerOf(state), protectedKey(vm), {
       ...ofModel,
       incarnation: run.incarnation,
@@ -56,6 +57,7 @@ export function desireProtected(state: ControllerState): void {
       lost: !isWanted ? "end" : element.restartOnFailure ? "restart" : "leave",
       ...(recreatableOf(state, record, run) === null ? {} : { recreatable: true as const }),
       ...(isOn && isLeaving(state, record, run) ? { leaves: true as const } : {}),
+      ...(interfaceThere === undefined ? {} : { address: interfaceThere.address }),
     } satisfies DesiredProtected);
   });
 }

@@ -5,6 +5,7 @@ import {
   byKind,
   count,
   document,
+  integer,
   jsonObject,
   list,
   nullable,
@@ -175,6 +176,7 @@ export const actualCell = document(
     is: optional(uidText),
   }),
 );
+const guardMoves = optional(integer(1, 1_000_000));
 export const desiredLife = document(
   object<DesiredLife>({
     uid: uidText,
@@ -187,6 +189,7 @@ export const desiredLife = document(
     off: yes,
     pools: optional(poolHostsGiven),
     guard: serviceNumber,
+    guardMoves,
     unguarded: yes,
   }),
 );
@@ -195,6 +198,7 @@ export const actualLife = document(
     ...progressFields,
     version: count,
     guard: serviceNumber,
+    guardMoves,
     empty: boolean,
     quota: quotaAsked,
     pools: optional(poolsAsked),

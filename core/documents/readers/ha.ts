@@ -18,6 +18,7 @@ import {
   type ActualOver,
   type ActualProbe,
   type ActualRequests,
+  type DesiredAlerts,
   type DesiredBeat,
   type DesiredBeats,
   type DesiredFence,
@@ -31,10 +32,28 @@ import {
   type DesiredUnguarded,
   type FencedVolume,
   fences,
+  type MachineAnswers,
   type MachineRequests,
   type ManagerSettings,
+  mostProbed,
+  mostTold,
+  type ProbedMachine,
+  type ToldAlert,
+  toldKinds,
 } from "../ha.ts";
-import { address, cellText, hostText, macAddress, most, pathText, peerText, sentence, uidText, yes } from "./values.ts";
+import {
+  address,
+  alertSubject,
+  cellText,
+  hostText,
+  macAddress,
+  most,
+  pathText,
+  peerText,
+  sentence,
+  uidText,
+  yes,
+} from "./values.ts";
 
 /** Readers of what is said about VMs that are started again when their host is lost. */
 
@@ -57,6 +76,7 @@ export const desiredProtected = document(
     leaves: yes,
     forced: yes,
     boundAt: optional(count),
+    address: optional(address),
   }),
   ofVm,
 );
@@ -64,6 +84,8 @@ export const desiredGuard = document(
   object<DesiredGuard>({ cell: cellText, haManager: peerText, boundAt: optional(count) }),
 );
 export const desiredUnguarded = document(object<DesiredUnguarded>({ cell: cellText, haManager: peerText }));
+const toldAlert = object<ToldAlert>({ kind: oneOf(...toldKinds), subject: alertSubject, sentence });
+export const desiredAlerts = document(object<DesiredAlerts>({ alerts: list(toldAlert, mostTold) }));
 export const desiredPower = document(object<DesiredPower>({ host: hostText, boot: count, cut: yes }), {
   key: { field: "host", of: ({ host }: { readonly host: string }) => host },
 });
@@ -120,9 +142,25 @@ export const actualMachines = document(
 );
 
 const ofHost = { key: { field: "host", of: ({ host }: { readonly host: string }) => host } } as const;
-export const desiredProbe = document(object<DesiredProbe>({ host: hostText, address, mac: macAddress }), ofHost);
+const probedMachine = object<ProbedMachine>({ vm: uidText, address });
+export const desiredProbe = document(
+  object<DesiredProbe>({
+    host: hostText,
+    address,
+    mac: macAddress,
+    machines: optional(list(probedMachine, mostProbed)),
+  }),
+  ofHost,
+);
+const machineAnswers = object<MachineAnswers>({ vm: uidText, answered: count });
 export const actualProbe = document(
-  object<ActualProbe>({ host: hostText, asked: count, answered: count, mac: nullable(macAddress) }),
+  object<ActualProbe>({
+    host: hostText,
+    asked: count,
+    answered: count,
+    mac: nullable(macAddress),
+    machines: optional(list(machineAnswers, mostProbed)),
+  }),
   ofHost,
 );
 

@@ -102,6 +102,7 @@ export const desiredDocuments = {
     settings: ha.desiredSettings,
     "power/<name>": ha.desiredPower,
     unguarded: ha.desiredUnguarded,
+    alerts: ha.desiredAlerts,
   },
   directory: {
     "public/<uid>": cells.desiredPublic,
@@ -205,6 +206,7 @@ export const actualDocuments = {
     "<peer>/settings": null,
     "<peer>/power/<name>": null,
     "<peer>/unguarded": null,
+    "<peer>/alerts": null,
     "<peer>/over/<uid>": ha.actualOver,
     "<peer>/host/<name>": null,
   },

@@ -60,6 +60,8 @@ export const macAddress = branded(
 export const sha256 = pattern(/^[0-9a-f]{64}$/, "a SHA-256 of 64 hexadecimal digits");
 /** A sentence for a person; it may name many hosts. */
 export const sentence = text(longestSentence);
+/** A host, or a path with its cell's whole name first; of what is about no one thing nothing. */
+export const alertSubject = text(1024);
 /** A word, a version, a file's name. */
 export const word = text(256);
 export const port = integer(0, 65_535);

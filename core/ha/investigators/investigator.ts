@@ -28,6 +28,8 @@ export interface Subject {
   readonly boot?: number;
   /** As in `DesiredProtected`. */
   readonly boundAt?: number;
+  /** When it was heard of first at that host, for that boot, monotonic ms. Absent: not known. */
+  readonly sinceMs?: number;
 }
 /** What a neighbour of a host has got back from it. */
 export interface Probed {
@@ -35,6 +37,8 @@ export interface Probed {
   readonly answered: number;
   /** When it said last that there was one more answer, monotonic ms; null: never. */
   readonly answeredMs: number | null;
+  /** The same of each machine that it asks there. */
+  readonly machines: ReadonlyMap<Uid, Omit<Probed, "asked" | "machines">>;
 }
 /** What a storage server has seen of one incarnation's exports. */
 export interface Served {

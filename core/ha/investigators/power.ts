@@ -8,9 +8,9 @@ import { type Investigator, ofTime, unknown } from "./investigator.ts";
  */
 export const power: Investigator = {
   name: "power",
-  ask: ({ host, boot }, { deaths, power: known }) => {
+  ask: ({ host, boot, sinceMs }, { deaths, power: known }) => {
     if (boot === undefined) return unknown(`it is not known in which boot of ${host} it runs`);
-    if (isReadOff(known, host, boot))
+    if (isReadOff(known, host, boot, sinceMs))
       return {
         state: "Stopped",
         sentence: `the management controller of ${host} was read as off in that boot`,

@@ -1,3 +1,4 @@
+import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { isObject } from "../../outbox.ts";
 
@@ -22,7 +23,7 @@ export type AlertKind = (typeof alertKinds)[number];
 /** Record `alert/<kind>/<subject>`. */
 export interface Alert {
   readonly kind: AlertKind;
-  /** A host, a cell, or the path of a VM with its cell's whole name first; of "paused" nothing. */
+  /** A host, an HA Manager, or the path of a VM with its cell's whole name first; of "paused" nothing. */
   readonly subject: string;
   /** Milliseconds since 1970. */
   readonly since: number;
@@ -30,6 +31,8 @@ export interface Alert {
   readonly sentence: string;
   /** When somebody has said that he looks after it, milliseconds since 1970. Absent: nobody has. */
   readonly acknowledged?: number;
+  /** The further HA Manager that has it open. Absent: this one has. */
+  readonly by?: PeerName;
 }
 /** Record `webhook`. The secret is sealed by the edge, with a key that is not in this store. */
 export interface Webhook {
@@ -99,4 +102,17 @@ export function sortNotices({ queue }: Notices): void {
   const all = [...queue.values()].sort((one, other) => one.number - other.number);
   queue.clear();
   for (const notice of all) queue.set(notice.number, notice);
+}
+/** A sentence names a few of them. */
+export const some = (paths: readonly string[]): string => {
+  const [first = "", second, ...more] = [...paths].sort();
+  if (second === undefined) return first;
+  return more.length === 0 ? `${first} and ${second}` : `${first}, ${second} and ${more.length} more`;
+};
+
+/** That a further HA Manager which had alerts open is gone. */
+export const leftRecord = (manager: PeerName): string => `left/${manager}`;
+export function restoreLeft(left: Set<PeerName>, key: string): void {
+  const prefix = leftRecord("" as PeerName);
+  if (key.startsWith(prefix)) left.add(key.slice(prefix.length) as PeerName);
 }

@@ -79,13 +79,34 @@ test("a cell whose own HA Manager is gone is an alert of the first one, as long 
   say("controller.shop", { cell: "shop" });
   assert.deepEqual([world.events, alertsOf(world)], [["document/refused"], []]);
   say("controller.shop", gone);
-  assert.deepEqual([world.events, alertsOf(world)], [["alert/opened"], ["unguarded shop"]]);
+  assert.deepEqual([world.events, alertsOf(world)], [["alert/opened"], ["unguarded ha-manager.2"]]);
   assert.match(
     reportOf(world.state).alerts?.[0]?.sentence ?? "",
     /^ha-manager\.2, which looks after .* of shop, is gone.*x\.services\.haManager/,
   );
   say("controller.bank", null);
-  assert.deepEqual(alertsOf(world), ["unguarded shop"]);
+  assert.deepEqual(alertsOf(world), ["unguarded ha-manager.2"]);
   say("controller.shop", null);
   assert.deepEqual([world.events, alertsOf(world)], [["alert/ended"], []]);
+});
+
+test("many cells of one HA Manager that is gone are one alert, which ends with the last of them", () => {
+  const world = new World(5);
+  const say = (cell: string, haManager: string | null): void => {
+    const value = haManager === null ? null : { cell, haManager };
+    world.give({ kind: "desired", from: peerName(`controller.${cell}`), key: "unguarded", value });
+  };
+  const opened: string[] = [];
+  for (let number = 1; number <= 300; number += 1) {
+    say(`c${number}`, "ha-manager.2");
+    opened.push(...world.events);
+  }
+  say("other", "ha-manager.3");
+  assert.deepEqual(opened, ["alert/opened"]);
+  assert.deepEqual(alertsOf(world), ["unguarded ha-manager.2", "unguarded ha-manager.3"]);
+  assert.match(reportOf(world.state).alerts?.[0]?.sentence ?? "", /the VMs of c1, c10 and 298 more, is gone/);
+  for (let number = 2; number <= 300; number += 1) say(`c${number}`, null);
+  assert.match(reportOf(world.state).alerts?.[0]?.sentence ?? "", /the VMs of c1, is gone/);
+  say("c1", null);
+  assert.deepEqual([world.events, alertsOf(world)], [["alert/ended"], ["unguarded ha-manager.3"]]);
 });

@@ -2,9 +2,10 @@ import type { Instant } from "../../env.ts";
 import { log, sameJson, toJson, write } from "../../outbox.ts";
 import { fixed } from "../settings.ts";
 import type { HaState } from "../state.ts";
-import type { Alert } from "./alert.ts";
+import { type Alert, some } from "./alert.ts";
 import { addNotice } from "./notices.ts";
 import { stuckVms } from "./stuck.ts";
+import { toldAlerts } from "./told.ts";
 import { unguardedAlerts } from "./unguarded.ts";
 
 /**
@@ -18,7 +19,9 @@ type Due = Omit<Alert, "since" | "acknowledged">;
 
 /** Opens what is due and ends what is not, after everything else of a step. */
 export function settleAlerts(state: HaState, now: Instant): void {
-  const due = new Map(dueOf(state, now).map((alert) => [alertKey(alert), alert]));
+  const own = dueOf(state, now);
+  // What this one has open itself it says itself.
+  const due = new Map([...toldAlerts(state), ...own].map((alert) => [alertKey(alert), alert]));
   for (const [key, alert] of [...state.alerts])
     if (!due.has(key)) {
       state.alerts.delete(key);
@@ -103,9 +106,3 @@ function dueOf(state: HaState, now: Instant): readonly Due[] {
   due.push(...unguardedAlerts(state));
   return due;
 }
-/** A sentence names a few of them. */
-const some = (paths: readonly string[]): string => {
-  const [first = "", second, ...more] = [...paths].sort();
-  if (second === undefined) return first;
-  return more.length === 0 ? `${first} and ${second}` : `${first}, ${second} and ${more.length} more`;
-};

@@ -65,6 +65,41 @@ test("a power that somebody else has cut needs no fence, and no order", () => {
   assert.equal(world.state.active.get("a-1" as never)?.fencedBy, "stopped");
 });
 
+test("what was placed for a boot that was never heard of is over by a reading that was asked for since, for itself alone", () => {
+  const world = new World(5);
+  ask(world, { kind: "ha-power-register", host: "h1", controller });
+  hears(world, "h2", "h3");
+  world.protect("a-1", 1, "h1");
+  world.protect("a-2", 1, "h1", "shop", { boot: 8 });
+  world.lose("h1");
+  assert.deepEqual(due(world, 1), ["read 1"]);
+  world.protect("a-3", 1, "h1", "shop", { boot: 1000 });
+  world.ms += 1;
+  reads(world, 1);
+  assert.deepEqual([world.stepOf("a-1"), world.stepOf("a-2")], ["Restarting", "Restarting"]);
+  assert.equal(world.stepOf("a-3"), "Fencing", "the order was given before");
+  assert.deepEqual([world.state.power.offs.get(hostName("h1"))?.boot], [7], "of what no host said nobody is told");
+  world.protect("a-2", 1, "h1", "shop", { boot: 9 });
+  assert.equal(due(world, 10_000).length, 1, "it is asked for once more");
+  reads(world, 2);
+  assert.equal(world.stepOf("a-3"), "Restarting");
+  assert.deepEqual(due(world, 20_000), []);
+  const plug = new World(5);
+  const { uuid: _uuid, ...rest } = controller;
+  const agent = { ...rest, kind: "agent", agent: "fence_apc", plug: "7", uuid: "" };
+  ask(plug, { kind: "ha-power-register", host: "h1", controller: agent });
+  hears(plug, "h2", "h3");
+  plug.protect("a-1", 1, "h1");
+  plug.protect("a-2", 1, "h1", "shop", { boot: 8 });
+  plug.lose("h1");
+  due(plug, 1);
+  reads(plug, 1, { uuid: null, power: "on" });
+  assert.deepEqual(due(plug, 3500), ["off 2"]);
+  reads(plug, 2, { uuid: null });
+  assert.deepEqual([plug.stepOf("a-1"), plug.stepOf("a-2")], ["Restarting", "Fencing"], "an agent shows no machine");
+  assert.deepEqual(due(plug, 20_000), []);
+});
+
 test("on, silence, another machine's UUID, an answer to another order, or to one before a start, are no fence", () => {
   const world = lost();
   due(world);

@@ -1,4 +1,4 @@
-import { type HostName, hostName, hostPeer, type PeerName } from "../../../model/cell/identifiers.ts";
+import { type HostName, hostName, hostPeer, type PeerName, type Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
@@ -9,7 +9,7 @@ import { isSuspected, suspectedHosts } from "../suspicions.ts";
 import { afterFencingMs } from "./asked.ts";
 import { isSamePlug, isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
 import { answerEnds, dueEnds } from "./ends.ts";
-import { begunBoot, isReadOff, type Order, type PowerOff, type Registered } from "./power-state.ts";
+import { begunBoot, isReadOff, type Order, type PowerOff, type Registered, showsLater } from "./power-state.ts";
 
 /*
  * Orders to management controllers. The edge waits until something may be due, asks now and then which orders are, and has another host carry them out, as requests on live connections: none is
@@ -115,6 +115,7 @@ function nextOrders(state: HaState, now: Instant): readonly DueOrder[] {
     write(state.outbox, `order/${host}`, order);
     state.power.orders.set(host, order);
     state.power.open.set(host, nonce);
+    state.power.openedMs.set(host, now.ms);
     if (order.action === "off") log(state.outbox, "ha/power-off", { host, boot: order.boot });
     due.push({ host, nonce, action: order.action, controller, by });
   }
@@ -136,7 +137,12 @@ function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "a
   const asked = [...(power.asked.get(host)?.values() ?? [])];
   const boots = [...vms.flatMap((vm) => state.wanted.get(vm)?.document.boot ?? []), ...asked.map((each) => each.boot)];
   const boot = begunBoot(power, host, boots);
-  if (boot === null || isReadOff(power, host, boot)) return null;
+  // What was placed for a later boot than the host has said is known only by a reading that was asked for since.
+  const isKnown = (vm: Uid): boolean => {
+    const { document, sinceMs } = state.wanted.get(vm) ?? {};
+    return document?.boot === undefined || !showsLater(power, host) || isReadOff(power, host, document.boot, sinceMs);
+  };
+  if (boot === null || (isReadOff(power, host, boot) && vms.every(isKnown))) return null;
   const isFencing =
     isLost &&
     (asked.some(({ cut }) => cut === true) ||
@@ -188,6 +194,7 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   write(state.outbox, `off/${host}`, off);
   power.offs.set(host, off);
   power.readOffMs.set(host, now.ms);
+  power.offAskedMs.set(host, power.openedMs.get(host) ?? now.ms);
   noteOff(state, host, now);
   log(state.outbox, "ha/power-is-off", { host, boot: order.boot });
 }

@@ -36,13 +36,16 @@ export interface SaidPower {
 export interface PowerState {
   readonly registered: Map<HostName, Registered>;
   readonly orders: Map<HostName, Order>;
-  /** Orders of this process that nobody has answered yet. */
+  /** Orders of this process that nobody has answered yet, and when the last one of a host was given, monotonic ms. */
   readonly open: Map<HostName, number>;
+  readonly openedMs: Map<HostName, number>;
   readonly offs: Map<HostName, PowerOff>;
   /** By host, the boot that it said last that it is in. Records `boot/<host>`. */
   readonly boots: Map<HostName, number>;
   /** When this process heard of the last of them, monotonic ms. */
   readonly readOffMs: Map<HostName, number>;
+  /** When the order was given to which that is the answer. */
+  readonly offAskedMs: Map<HostName, number>;
   readonly said: Map<HostName, SaidPower>;
   /** By host, what further HA Managers want to know of its power. Not durable: it is desired here. */
   readonly asked: Map<HostName, Map<PeerName, DesiredPower>>;
@@ -58,10 +61,12 @@ export const createPower = (isElsewhere = false): PowerState => ({
   registered: new Map(),
   orders: new Map(),
   open: new Map(),
+  openedMs: new Map(),
   offs: new Map(),
   said: new Map(),
   boots: new Map(),
   readOffMs: new Map(),
+  offAskedMs: new Map(),
 });
 
 /**
@@ -72,11 +77,28 @@ export function begunBoot({ boots }: PowerState, host: HostName, placedFor: read
   const begun = boots.get(host);
   return begun === undefined || placedFor.length === 0 ? null : Math.min(begun, Math.max(...placedFor));
 }
-/** The host had no power when that boot had begun: nothing of it, or of an earlier one, runs any more. */
-export function isReadOff({ offs, boots }: PowerState, host: HostName, boot: number | undefined): boolean {
-  const off = offs.get(host);
-  return boot !== undefined && off !== undefined && off.boot >= boot && off.boot <= (boots.get(host) ?? off.boot);
+/**
+ * The host had no power when that boot had begun: nothing of it, or of an earlier one, runs any more.
+ *
+ * Of a boot that was never heard of here, as where the host was lost soon after it had started, nothing is said to others, since a controller may
+ * have said any number. But what was placed for it before the power was asked for ran, if anywhere, before that: its boot had begun, and is over
+ * as well. A controller that says another one harms its own VM alone.
+ *
+ * @param sinceMs when that incarnation was heard of as it is, by this process, monotonic ms. Absent: that is not known
+ */
+export function isReadOff(power: PowerState, host: HostName, boot: number | undefined, sinceMs?: number): boolean {
+  const off = power.offs.get(host);
+  if (boot === undefined || off === undefined) return false;
+  const begun = power.boots.get(host) ?? off.boot;
+  if (off.boot > begun) return false;
+  if (off.boot >= boot) return true;
+  const askedMs = power.offAskedMs.get(host);
+  if (off.boot !== begun || sinceMs === undefined || askedMs === undefined) return false;
+  return showsLater(power, host) && sinceMs < askedMs;
 }
+/** What an agent reads counts for the boot in which it was asked to cut the power, and for no other. */
+export const showsLater = ({ registered }: Pick<PowerState, "registered">, host: HostName): boolean =>
+  registered.get(host)?.kind !== "agent";
 /** What a host says of itself: kept for when it says nothing any more. */
 export function noteBoot({ boots }: PowerState, outbox: Outbox, host: HostName, boot: number | undefined): void {
   if (!isBoot(boot) || boots.get(host) === boot) return;

@@ -19,7 +19,7 @@ import { counter, gauge, type Metric, sample } from "../../telemetry/metrics.ts"
 import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./call.ts";
 import { membersIn } from "./deaths.ts";
 import { answerEnd, isEndToTake, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./end.ts";
-import { noteMissed } from "./missed.ts";
+import { lookedFor, noteMissed } from "./missed.ts";
 import {
   type GroupOptions,
   type GroupState,
@@ -98,6 +98,7 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
       reports: new Map(),
       votes: new Map(),
       claims: new Map(),
+      returned: new Map(),
       declared: presenceDeath.of(value, host),
       known: knownIn(restored.records.get(lifeRecord(host))),
       sinceMs: 0,
@@ -249,7 +250,9 @@ function takeFromMember(
   } else if (kind === "dead" && life !== null) {
     const death = presenceDeath.of(value, name);
     if (death === null) return;
-    const { declaredAt, reporters, ended, endedIn } = death;
+    const { declaredAt, reporters, ended, endedIn, returned } = death;
+    if (returned === undefined) view.returned.delete(from);
+    else view.returned.set(from, returned);
     const end = ended === undefined ? {} : { ended, ...(endedIn === undefined ? {} : { endedIn }) };
     view.claims.set(from, { host: view.host, ...life, declaredAt, reporters, ...end });
     evaluate(state, view, wallMs);
@@ -334,7 +337,7 @@ function takeOver(state: GroupState, view: HostView, wallMs: number): void {
 
 function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   const { options } = state;
-  const life = latest(view);
+  const life = lookedFor(view, latest(view));
   const over = life === null || (view.declared !== null && view.declared.generation >= life.generation);
   if (over) endCall(state, view);
   // A connection is silent for 8 to 10 s before it is known to be; who asks further is told before that.

@@ -1,6 +1,7 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
+import { isPlausible } from "../../documents/life-numbers.ts";
 import { type ActualPresenceMissed, presenceKey } from "../../documents/presence.ts";
-import { type GroupState, publish } from "./state.ts";
+import { type GroupState, type HostView, type Life, publish } from "./state.ts";
 
 /**
  * Of more hosts than this nothing is said: a member that hears none of them any more was itself away, as after a pause, and hears them again one
@@ -18,4 +19,15 @@ export function noteMissed(state: GroupState, host: HostName, said: ActualPresen
   missed.areTooMany = areTooMany;
   for (const each of [...all, host])
     publish(state, presenceKey.missed(each), areTooMany ? null : (missed.hosts.get(each) ?? null));
+}
+
+/**
+ * The latest life that is known of a host; where that is over, a later one in which another member has heard it, which may be lost with the host by now. One member's word has others look
+ * for the host, as `missed` does, and ends nothing; a life that is said here is believed no further than one that a host reports.
+ */
+export function lookedFor({ declared, known, returned }: HostView, life: Life | null): Life | null {
+  if (declared === null || (life !== null && life.generation > declared.generation)) return life;
+  const since = Math.max(0, ...returned.values());
+  if (since <= declared.generation || (known !== null && !isPlausible(since, known.generation))) return life;
+  return { generation: since, incarnation: 0 };
 }

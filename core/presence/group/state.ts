@@ -30,6 +30,8 @@ export interface HostView {
   declared: ActualPresenceDeath | null;
   /** By other member of the group, what it declares of the host. */
   readonly claims: Map<PeerName, ActualPresenceDeath>;
+  /** By other member, in which life it has heard the host since its declared death. */
+  readonly returned: Map<PeerName, number>;
   /** The latest life that it ever said of itself; durable. */
   known: KnownLife | null;
   /** When `self` or whether anyone reports it changed last; milliseconds since 1970, for people. */

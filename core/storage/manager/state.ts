@@ -115,6 +115,8 @@ export interface ManagerState {
   explained: boolean;
   /** Something was lost, as was found in this start; and who has said something that it desires, since. */
   lost: boolean;
+  /** Since the start some server had something, whether it still has it or not. */
+  found: boolean;
   readonly spoke: Set<PeerName>;
   /** Controllers that have said since the start all that they desire. */
   readonly saidAll: Set<PeerName>;
@@ -177,6 +179,7 @@ export function restoreManager(
     lostAt: new Set([...(restored.forkedAt ?? [])].filter(([, { forked }]) => forked).map(([peer]) => peer)),
     explained: true,
     lost: false,
+    found: false,
     spoke: new Set(),
     saidAll: new Set(),
     offered: undefined,

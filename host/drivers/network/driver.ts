@@ -84,6 +84,22 @@ export interface LivenessProbe {
   readonly port: number | null;
 }
 
+/** A machine of another host, whose MAC on the underlay that is. */
+export interface MachineElsewhere {
+  readonly address: Ipv4;
+  readonly mac: Mac;
+}
+
+/** A network driver that other hosts' drivers of its kind answer. */
+export interface AsksElsewhere {
+  /**
+   * Asks a machine of another host whether it answers at its address, by that host's dataplane, whatever else of it still works: an ICMP echo, put as
+   * if by the machine's gateway. True as soon as that very host has sent the answer; false when it did not within `timeoutMs` (from 1 to 60000).
+   * Needs no rule and no location.
+   */
+  ask(machine: MachineElsewhere, timeoutMs: number): Promise<boolean>;
+}
+
 /** The device on the underlay; address and MAC are the host's. */
 export interface Uplink {
   readonly device: string;

@@ -81,7 +81,7 @@ export const haSettings = {
 export type HaSettingName = keyof typeof haSettings;
 export const haSettingNames = Object.keys(haSettings) as readonly HaSettingName[];
 /** What says whether a VM of a lost host runs, in the preset order (`core/ha/investigators/`). */
-export const investigatorNames = ["power", "host-manager", "heartbeat", "export", "neighbours"] as const;
+export const investigatorNames = ["power", "host-manager", "heartbeat", "export", "neighbours", "vm"] as const;
 export type InvestigatorName = (typeof investigatorNames)[number];
 /** What is written; the rest is as preset. */
 export type HaSettings = { readonly [name in HaSettingName]?: number } & {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, ipv4, peerName, uid } from "../../../../model/cell/identifiers.ts";
+import { ipv4, peerName, uid } from "../../../../model/cell/identifiers.ts";
 import type { AgentLease } from "../../../documents/vocabulary.ts";
 import { toJson } from "../../../outbox.ts";
 import { connection, copyOf, StorageWorld, type TestAgent, volume } from "../manager.testing.ts";
@@ -100,30 +100,6 @@ test("a blank store: nothing is placed before every server has said what it has,
   one.want("volume/a-4", volume("a-4", empty, 10));
   one.settle();
   assert.equal(one.volume("a-4")?.phase, "ready");
-});
-
-test("a store that is the first waits for nobody: what is taken back before a server has answered is fenced at once", () => {
-  const one = new StorageWorld({ s1: { freeMiB: 9000 } });
-  const agent = one.agent("s1");
-  one.want("volume/a-1", volume("a-1", empty, 10));
-  one.settle();
-  one.want("connection/a-8", connection("a-8", "a-1", "a-9"));
-  // The server has granted it, and its word is on its way.
-  agent.leases.set("a-1", { epoch: 1, holder: { vm: uid("a-9"), incarnation: 1, host: hostName("h1") } });
-  one.onTheWay.length = 0;
-  one.want("connection/a-8", null);
-  one.say(agent, "lease/a-1", one.leaseActual(agent, "a-1"));
-  one.settle();
-  assert.deepEqual([agent.leases.get("a-1")?.epoch, agent.leases.get("a-1")?.holder], [2, null]);
-  // Where a server has something, a blank store was lost, and its agents may be there before the controllers.
-  lose(one);
-  one.wanted.clear();
-  one.restart();
-  one.want("volume/a-1", volume("a-1", empty, 10));
-  one.want("connection/a-8", connection("a-8", "a-1", "a-9"));
-  agent.leases.set("a-1", { epoch: 3, holder: { vm: uid("a-7"), incarnation: 1, host: hostName("h1") } });
-  one.say(agent, "lease/a-1", one.leaseActual(agent, "a-1"));
-  assert.equal(agent.leases.get("a-1")?.epoch, 3, "a store that was lost waits");
 });
 
 test("an older store: what came since is found, older desires fence nobody, and silent servers are waited for", () => {

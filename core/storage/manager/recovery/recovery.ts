@@ -123,11 +123,9 @@ export function heard(state: ManagerState, agent: AgentView): void {
   if (state.lostAt.has(agent.name)) releaseAt(state, agent);
 }
 
-/** All servers were heard, and none of them has anything that somebody could explain: the store is not lost, but the first. */
-const isNew = ({ agents, recovery, lostAt, volumes, leases }: ManagerState): boolean =>
-  recovery?.waitsFor.length === 0 &&
-  lostAt.size + volumes.size + leases.size === 0 &&
-  [...agents.values()].every((agent) => agent.volumes.size + agent.leases.size === 0);
+/** All servers were heard, and none of them had anything that somebody could explain, then or since: the store is not lost, but the first. */
+const isNew = ({ recovery, lostAt, volumes, leases, found }: ManagerState): boolean =>
+  recovery?.waitsFor.length === 0 && lostAt.size + volumes.size + leases.size === 0 && !found;
 
 /** Nobody is waited for: what an agent comes to hold from now on it holds by this manager's word. */
 function beginNew(state: ManagerState): void {

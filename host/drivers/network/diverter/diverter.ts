@@ -3,6 +3,7 @@ import type { CellPolicy } from "../../../../core/documents/vocabulary.ts";
 import { type Mac, mac } from "../../../../model/cell/identifiers.ts";
 import { qemuIdentity } from "../../unix-users.ts";
 import type {
+  AsksElsewhere,
   GlobalNetwork,
   InterfaceCounters,
   InterfaceGroups,
@@ -85,7 +86,7 @@ const nothing: GlobalNetwork = { interfaces: [], policies: [], locations: [] };
  * the kernel and is read from there, so that a new process continues where an old one stopped.
  * Methods throw `Error` with a sentence for the operator when the machine refuses (no privileges, no device).
  */
-export function createDiverter(options: DiverterOptions): NetworkDriver {
+export function createDiverter(options: DiverterOptions): NetworkDriver & AsksElsewhere {
   const bpffs = options.bpffs ?? join(options.runDirectory, "bpf");
   const owner = options.tapOwner ?? qemuIdentity;
   let opened: Opened | null = null;
@@ -118,7 +119,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       generations.renewAll();
       ensureAttached(index, dataplane.programs.from_wire);
       if (opened !== null) closeAll(opened);
-      const prober = createProber(dataplane, gatewayMac, { address, mac: hostMac });
+      const prober = createProber(dataplane, gatewayMac, { address, mac: hostMac }, index);
       const names = openNames(options.directory);
       const rules = createCellRules(dataplane, names, generations);
       const mtu = mtuOf(uplink.device);
@@ -128,13 +129,12 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       });
       const addressing = createAddressing(dataplane, mtu, rules, generations, memberships.of);
       const { device, bridge = null, outside = null } = uplink;
-      const wire: Wire = { device, mtu, bridge, outside };
       const told = options.onRouters ?? (() => undefined);
       const networks = openNetworks(dataplane, generations, outside ?? uplink.networks ?? null);
       const wayOut = outside === null ? null : openOutside(dataplane, device, outside, generations, networks, told);
       if (outside === null) withdrawOutside(dataplane);
       const parts = { prober, names, generations, rules, addressing, networks, wayOut, memberships };
-      opened = { dataplane, uplink: wire, ...parts };
+      opened = { dataplane, uplink: { device, mtu, bridge, outside }, ...parts };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
@@ -224,6 +224,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       if (options.bpffs === undefined) unmountBpffs(bpffs);
     },
     probe: async (interfaceUid, probe, timeoutMs) => state().prober.probe(interfaceUid, probe, timeoutMs),
+    ask: async (machine, timeoutMs) => state().prober.ask(machine, timeoutMs),
     async examine(question) {
       const { dataplane, uplink, names, rules, addressing, wayOut } = state();
       const checks = examinePacket(dataplane, question, {

@@ -82,7 +82,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   }
   /* What a VM sends to its gateway goes nowhere, and its answers to probes need no rule. */
   if (p.destination == self->gateway)
-    return answers_probe(skb, &p, ifindex) ? TC_ACT_SHOT : drop(self, NO_RULE);
+    return answers_probe(skb, &p, ifindex) ? TC_ACT_SHOT : answer_question(skb, &p, ifindex, self, cfg);
   /* An error quotes a packet that its receiver sent to this interface; anything else is made up. */
   if (p.error && p.about_source != p.destination)
     return drop(self, NO_RULE);
@@ -345,6 +345,8 @@ int from_wire(struct __sk_buff *skb)
   struct config *cfg = bpf_map_lookup_elem(&config, &zero);
   if (!cfg)
     return TC_ACT_OK;
+  if (skb->protocol == bpf_htons(ETH_P_QUESTION))
+    return hear_question(skb, cfg);
   struct arrival arrival = {.device = cfg->uplink};
   return from_segment(skb, cfg, &arrival, cfg->host_mac);
 }

@@ -214,6 +214,10 @@ export const probeKey = layout("probe_key", {
   protocol: "u8",
   padding: { bytes: 3 },
 });
+/** Ethernet type of a host's question to a machine of another host, and of its answer. */
+export const questionType = 0x88b5;
+export const askedKey = layout("asked_key", { host: "u64", address: "ipv4", here: "u16", there: "u16" });
+export const asker = layout("asker", { mac: "mac", padding: { bytes: 2 } });
 export const outside = layout("outside", { router: "u64", device: "u32", mac: "mac" });
 export const router = layout("router", { mac: "u64", heard: "u64", address: "ipv4" });
 /** Routers that a host may have. */
@@ -252,6 +256,8 @@ export const declared = [
   ruleCounters,
   dhcpAnswer,
   probeKey,
+  askedKey,
+  asker,
   outside,
   router,
   networkKey,
@@ -283,6 +289,8 @@ export const mapSizes = {
   parts: [4, 4],
   dhcp: [4, dhcpAnswer.size],
   probes: [probeKey.size, 4],
+  asked: [askedKey.size, 4],
+  askers: [probeKey.size, asker.size],
   rules: [4, 4],
   flows: [4, 4],
   openings: [4, 4],

@@ -1,5 +1,5 @@
 import type { Uid } from "../../../../../model/cell/identifiers.ts";
-import type { GlobalNetwork, LivenessProbe, PacketQuestion, RouterFact } from "../../driver.ts";
+import type { GlobalNetwork, LivenessProbe, MachineElsewhere, PacketQuestion, RouterFact } from "../../driver.ts";
 import { createDiverter } from "../diverter.ts";
 import { serve } from "./serve.testing.ts";
 
@@ -56,6 +56,8 @@ serve((method, args) => {
       return apply(args[0] as GlobalNetwork);
     case "inspect":
       return driver.inspect();
+    case "ask":
+      return driver.ask(args[0] as MachineElsewhere, Number(args[1]));
     case "probe":
       return driver.probe(args[0] as Uid, args[1] as LivenessProbe, Number(args[2]));
     case "examine":

@@ -219,6 +219,23 @@ struct probe_key {
   __u8 protocol;
   __u8 padding[3];
 };
+/*
+ * A question from one host to a machine of another, and its answer, are on the underlay as IP packets with an Ethernet type of their own
+ * (local experimental, IEEE 802 9.2.4): no machine can send one, and no host's own stack takes it.
+ */
+#define ETH_P_QUESTION 0x88b5
+/* What a host waits for: from that machine on the underlay, from that address, with identifier and sequence of its echo. */
+struct asked_key {
+  __u64 host;
+  __be32 address;
+  __u16 here;
+  __u16 there;
+};
+/* Who has put a question to an interface here. Its key is that of a probe. */
+struct asker {
+  __u8 mac[6];
+  __u8 padding[2];
+};
 /* What follows a BOOTP message's fixed fields: sname and file (empty), the cookie, the options; 576 octets of IP in all. */
 struct dhcp_answer {
   __u8 names[192];

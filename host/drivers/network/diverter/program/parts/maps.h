@@ -87,6 +87,15 @@ struct {
 } parts SEC(".maps");
 HASH(dhcp, __u32, struct dhcp_answer, 4096);
 HASH(probes, struct probe_key, __u32, 16384);
+/* Questions of this host to machines of others. */
+HASH(asked, struct asked_key, __u32, 4096);
+/* Questions of other hosts to machines here: of what is never answered the oldest goes. */
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __type(key, struct probe_key);
+  __type(value, struct asker);
+  __uint(max_entries, 1024);
+} askers SEC(".maps");
 
 struct policy_trie {
   __uint(type, BPF_MAP_TYPE_LPM_TRIE);

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { mostProbed } from "../../documents/ha.ts";
+import { World } from "../world.testing.ts";
+
+const mac = "02:00:0a:00:01:01";
+const address = "10.64.0.9";
+/** Of a host of five with a VM nobody but these investigators is asked, and others hear only its neighbours. */
+const createRoom = (named: readonly string[] = ["vm"]) => {
+  const world = new World(5);
+  world.set({ investigators: named });
+  for (const name of ["h2", "h3", "h4", "h5"])
+    world.give({ kind: "reachable", peer: peerName(`host.${name}`), reachable: true });
+  const host = {
+    host: "h1",
+    state: "up",
+    address: "10.0.1.1",
+    mac,
+    memoryMiB: 1,
+    reservedMiB: 0,
+    machineMiB: 1,
+    cpus: 1,
+    cpuSpeedMHz: 1,
+    accelerator: "tcg",
+  };
+  world.give({ kind: "actual", from: peerName("host.h1"), key: "host", value: host });
+  world.protect("a-1", 1, "h1", "shop", { address });
+  return {
+    world,
+    wanted: (by = "host.h2"): Json | undefined => world.state.outbox.desired.get(peerName(by))?.get("probe/h1"),
+    /** `answered` of a-1, where it is a number; else what is said of machines. */
+    says: (by: string, asked: number, answered: number | Json, more: JsonObject = {}) => {
+      const machines = typeof answered === "number" ? [{ vm: "a-1", answered }] : answered;
+      const value = { host: "h1", asked, answered: 0, mac: null, ...(machines === null ? {} : { machines }), ...more };
+      return world.give({ kind: "actual", from: peerName(`host.${by}`), key: "ha-manager/probe/h1", value });
+    },
+    step: () => world.stepOf("a-1"),
+    said: () => world.state.active.get("a-1" as never)?.answers.find(({ by }) => by === "vm"),
+    after: (ms: number) => {
+      world.ms += ms;
+      return world.give({ kind: "timer", name: "look" });
+    },
+  };
+};
+
+test("a VM that answers at its address runs, though nothing else is heard of its host", () => {
+  const { world, wanted, says, step, said, after } = createRoom();
+  world.lose("h1");
+  const asked = { host: "h1", address: "10.0.1.1", mac, machines: [{ vm: "a-1", address }] };
+  assert.deepEqual([wanted(), wanted("host.h3"), wanted("host.h4")], [asked, asked, undefined]);
+  assert.equal(step(), "Investigating", "they have their time");
+  says("h2", 2, 0);
+  says("h3", 2, 1);
+  assert.deepEqual([step(), said()?.state], ["Investigating", "Running"]);
+  assert.equal(said()?.sentence, "it answers h3 at its address, from h1");
+  for (let count = 2; count < 8; count += 1) {
+    after(5000);
+    says("h3", 2 + count, count);
+    assert.equal(step(), "Investigating", "as long as it does");
+  }
+  after(8999);
+  says("h3", 20, 7);
+  assert.equal(step(), "Investigating");
+  after(1);
+  assert.equal(step(), "Fencing", "an answer that is not fresh is none");
+  assert.equal(wanted(), undefined, "nobody is asked any more");
+});
+
+test("one that does not answer says nothing of itself", () => {
+  const { world, says, step } = createRoom();
+  world.lose("h1");
+  says("h2", 2, 0);
+  assert.equal(step(), "Investigating");
+  says("h3", 2, 0);
+  assert.equal(step(), "Fencing");
+});
+
+test("what is no answer of that VM from that host is none", () => {
+  for (const [why, speak] of [
+    ["of a host that was not asked", ({ says }) => says("h4", 1, 1)],
+    ["of another VM", ({ says }) => says("h2", 1, [{ vm: "b-1", answered: 3 }])],
+    ["of the host alone", ({ says }) => says("h2", 1, 0, { answered: 1, mac })],
+    ["of a host of an earlier version", ({ says }) => says("h2", 1, null)],
+    ["malformed", ({ says }) => says("h2", 1, [{ vm: "a-1", answered: -1 }])],
+    [
+      "of whoever is not heard any more",
+      ({ says, world, after }) => {
+        says("h2", 1, 1);
+        world.give({ kind: "reachable", peer: peerName("host.h2"), reachable: false });
+        after(0);
+      },
+    ],
+  ] as readonly (readonly [string, (room: ReturnType<typeof createRoom>) => unknown])[]) {
+    const room = createRoom();
+    room.world.protect("b-1", 1, "h5", "shop", { address: "10.64.0.10" });
+    room.world.lose("h1");
+    speak(room);
+    assert.notEqual(room.said()?.state, "Running", why);
+    room.after(5000);
+    assert.equal(room.step(), "Fencing", why);
+  }
+  const other = createRoom(["neighbours"]);
+  other.world.lose("h1");
+  other.says("h2", 2, 1);
+  other.says("h3", 2, 1);
+  assert.equal(other.step(), "Fencing", "who is left out is not asked");
+});
+
+test("one without an address is asked nowhere, and of very many those that are looked into come first", () => {
+  const { world, wanted } = createRoom();
+  const machinesOf = (): readonly string[] => {
+    const { machines = [] } = wanted() as { readonly machines?: readonly { readonly vm: string }[] };
+    return machines.map(({ vm }) => vm);
+  };
+  world.protect("a-2", 1, "h1", "shop", { lost: "leave", address: "10.64.0.11" });
+  world.protect("a-3", 1, "h1");
+  for (let number = 0; number < mostProbed; number += 1)
+    world.protect(`0-${number}`, 1, "h1", "shop", { lost: "leave", address: `10.64.1.${number}` });
+  world.lose("h1");
+  assert.equal(machinesOf().length, mostProbed);
+  assert.deepEqual([machinesOf().includes("a-1"), machinesOf().includes("a-3")], [true, false]);
+});
