@@ -71,7 +71,7 @@ export function DelegationsOf({ accounts }: DelegationsProps) {
             required
             maxLength={2048}
             spellCheck={false}
-            placeholder="ROOT/acme/ops, or bob@ROOT/acme"
+            placeholder="ROOT/acme/ops, or joe@ROOT/acme"
             onChange={(event) => setTo(event.target.value)}
           />
         </label>
