@@ -31,9 +31,10 @@ export async function measureHarvest({ quick, say }: BenchOptions): Promise<read
   say("harvests: a cloud of processes");
   return withCloud({ hosts: 1, servers: 1, personalities: ["caas"] }, async ({ client }) => {
     const volumes = Object.entries(sizesGiB)
-      .map(([name, gib]) => `${name} extends Volume { x.size ${gib * 1024}; }`)
+      .map(([name, gib]) => `${name} extends VolumeCopy { x.image "<ref:/${cell}/origin>"; x.size ${gib * 1024}; }`)
       .join(" ");
-    const text = `${cell} extends Cell { ${volumes} }`;
+    // Copies, since a whole volume is no larger than its server.
+    const text = `${cell} extends Cell { origin extends Volume { x.size 1024; x.access "ro"; } ${volumes} }`;
     await client.apply(cell, { main: "bench.sf", files: { "bench.sf": text } }, false);
     for (const name of Object.keys(sizesGiB))
       await client.ask("readElement", {

@@ -200,11 +200,14 @@ describe("uploads", { skip }, () => {
   test("who sends slower than the pace is cut, and nothing stays; who keeps it is taken", async () => {
     const slow = connect(port, "127.0.0.1");
     slow.on("error", () => undefined).resume();
-    const ended = once(slow, "close");
+    let isCut = false;
+    slow.once("close", () => {
+      isCut = true;
+    });
     slow.write(
       `PUT /uploads/${idOf()}?format=raw HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ann\r\ncontent-length: ${bytes.length}\r\n\r\nx`,
     );
-    await ended;
+    await eventually("who is slow is cut", () => isCut).finally(() => slow.destroy());
     await eventually("nothing of it stays", () => staged().length === 0);
     const id = idOf();
     const steady = request({ host: "127.0.0.1", port, method: "PUT", path: `/uploads/${id}?format=raw`, agent: false });

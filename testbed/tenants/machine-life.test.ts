@@ -196,6 +196,7 @@ test("guests that reboot, panic, power off or fall silent are told apart and com
         const kept = async (): Promise<VolumeDetails> =>
           JSON.parse(await cells(testbed, "volume", "show", "kept", "--output", "json")) as VolumeDetails;
         const { reference } = await kept();
+        await cells(testbed, "volume", "share", "kept", "copy", "--cell", "again");
         const again = `again extends Cell {
         boot extends VolumeCopy { x.image "${reference}"; }
         vm extends VM { x.memory 128; }
