@@ -155,6 +155,9 @@ test("users make, find, change, share, harvest and delete persistent volumes by 
       (read.json.versions as readonly JsonObject[]).map(({ number }) => number),
       [1],
     );
+    const needed = await ann("deleteVolume", { uid, allowDestroy: "base" });
+    assert.equal(needed.status, 409, "its clone needs it");
+    assert.doesNotMatch(JSON.stringify(needed.json), new RegExp(String(clone.json.uid)));
     await ok(bob("deleteVolume", { uid: String(clone.json.uid), allowDestroy: "mine" }));
     const asked = await ok(ann("deleteVolume", { uid, dryRun: true }));
     assert.deepEqual(asked.json.versions, [1, 2]);

@@ -283,11 +283,18 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       if (dryRun) return answer;
       if (allowDestroy !== uid && allowDestroy !== name) throw losesData(name, its);
       const paths = versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
-      if (!(await primary.patch([{ op: "remove", path: pointerOf(uid) }], paths))) throw missing(uid);
+      const done = await primary.patch([{ op: "remove", path: pointerOf(uid) }], paths).catch((error: unknown) => {
+        throw error instanceof RefusedError && error.statusCode === 400 ? hasClones(name) : error;
+      });
+      if (!done) throw missing(uid);
       return answer;
     },
   };
 }
+/** Whose they are is not said: they may be anybody's. */
+const hasClones = (name: string): RefusedError =>
+  refused(409, "conflict", `${name} has clones among persistent volumes, which need it as long as they are there`);
+
 function losesData(name: string, users: readonly string[]): RefusedError {
   const used = users.length === 0 ? "" : `, which is used by ${users.slice(0, 10).join(", ")}`;
   const message = `the data of ${name}${used} would be lost, and allowDestroy does not name it`;
