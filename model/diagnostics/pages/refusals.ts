@@ -116,6 +116,12 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     "POST /logins   (while the service tenancy is being started again)",
     "POST /logins   (once it answers; `cells status` shows it)",
   ),
+  "no-volumes": requestPage(
+    "no persistent volumes beside this gateway",
+    "Persistent volumes are kept by CaaS, a door of its own beside the gateway. This installation has none: the operator takes `personality.caas extends { }` into the gateway's roles (docs/operator.md), and applies the primary cell.",
+    "GET /volumes   (the gateway's VM has no CaaS)",
+    "GET /volumes   (once the primary cell has `personality.caas`)",
+  ),
   "controller-unreachable": requestPage(
     "the cell's controller does not answer",
     "The gateway passes on to the cell's controller, which is starting, is away with its host, or is overloaded. Whether a change arrived is then not known: read the model before you repeat it. `cells status` shows the controller.",
