@@ -9,7 +9,7 @@ import { Fault, OpenedShown, PlanShown, refusedBy } from "../parts/plan.tsx";
 import { go, useKnown } from "../parts/use-known.ts";
 import { draftOf, dropDraft, keepDraft } from "../state/cell/drafts.ts";
 import { addMachine } from "../state/cell/machine.ts";
-import { linesOf } from "../state/cell/plan.ts";
+import { isHeardOf, linesOf } from "../state/cell/plan.ts";
 import { commandOf } from "../state/command.ts";
 import { cellsIn, elementsIn } from "../state/known.ts";
 
@@ -262,11 +262,13 @@ function nameFor(main: string, text: string): string {
 function Followed({ cell, changed }: { cell: string; changed: Changed }) {
   const elements = elementsIn(useKnown().followed).filter((each) => each.cell === cell);
   const open = elements.filter(({ state }) => state.phase !== "ready");
+  const waitedFor =
+    open.length === 0 ? "All of it is ready." : `${open.length} of ${elements.length} elements are on their way.`;
   return (
     <>
       <p role="status">
         <strong>Version {changed.version} is applied. </strong>
-        {open.length === 0 ? "All of it is ready." : `${open.length} of ${elements.length} elements are on their way.`}
+        {isHeardOf(changed.plan, elements) ? waitedFor : "What becomes of it is asked."}
       </p>
       <OpenedShown changed={changed} />
       <ul className="lines">

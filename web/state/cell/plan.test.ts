@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
-import { inShort, linesOf } from "./plan.ts";
+import { inShort, isHeardOf, linesOf } from "./plan.ts";
 
 const step = (action: PlanStep["action"], more: Partial<PlanStep> = {}): PlanStep => ({
   path: "shop/vm" as ElementPath,
@@ -27,4 +27,18 @@ test("a plan is told in words, its causes and what is lost with it", () => {
   assert.equal(inShort(plan), "1 restarted, 1 taken away");
   assert.equal(inShort({ steps: [step("none")] }), "Nothing would change");
   assert.match(inShort({ steps: [], textOnly: true }), /text alone/);
+});
+
+test("what was known before a plan says nothing of what it makes", () => {
+  const plan: Plan = {
+    steps: [
+      step("none", { path: "shop/old" as ElementPath }),
+      step("create"),
+      step("create", { path: "shop/it" as ElementPath }),
+    ],
+  };
+  assert.equal(isHeardOf(plan, []), false);
+  assert.equal(isHeardOf(plan, [{ path: "shop/old" }]), false);
+  assert.equal(isHeardOf(plan, [{ path: "shop/old" }, { path: "shop/vm" }]), true);
+  assert.equal(isHeardOf({ steps: [step("change")] }, []), true, "nothing is made");
 });

@@ -51,3 +51,12 @@ export function inShort(plan: Plan): string {
   if (parts.length > 0) return parts.join(", ");
   return plan.textOnly === true ? "The text alone would be kept; nothing else changes" : "Nothing would change";
 }
+
+/**
+ * Whether what is known of a cell is of after the plan: it is read as a whole, so of what is made some is there. A plan that makes nothing says
+ * nothing about it.
+ */
+export function isHeardOf({ steps }: Plan, elements: readonly { readonly path: string }[]): boolean {
+  const made = steps.flatMap(({ path, action }) => (action === "create" ? [path as string] : []));
+  return made.length === 0 || elements.some(({ path }) => made.includes(path));
+}
