@@ -20,13 +20,16 @@ const fails = (): void => assert.fail("nobody is to be waited for");
 test("who comes second works when the first has ended, also by a fault", () =>
   withLock(async (lock) => {
     const said: string[] = [];
+    const begins = Promise.withResolvers<void>();
     const waits = Promise.withResolvers<void>();
     const first = oneAtATime(lock, fails, async () => {
       said.push("first begins");
+      begins.resolve();
       await waits.promise;
       said.push("first ends");
       throw new Error("a download failed");
     });
+    await begins.promise;
     const second = oneAtATime(lock, waits.resolve, async () => said.push("second"));
     await assert.rejects(first, /a download failed/);
     await second;
