@@ -57,7 +57,7 @@ import { asNoDocument } from "./requests/no-document.ts";
 import { pageFor } from "./requests/paging.ts";
 import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
-import { serveRoute } from "./requests/serve.ts";
+import { leaves, serveRoute } from "./requests/serve.ts";
 import { registerWholeHosts } from "./requests/whole-hosts.ts";
 import { Passes } from "./sign-in/passes.ts";
 import { createSignIn, type SignIn } from "./sign-in/sign-in.ts";
@@ -376,14 +376,12 @@ async function onCell(
   const { cell } = request.params;
   const { cells } = context;
   requireCellName(cell);
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
   const what: Forwarded = {
     method: request.method,
     url: request.url,
     headers: request.headers,
     body: request.body instanceof Buffer ? request.body : null,
-    signal: gone.signal,
+    signal: leaves(reply),
     source: addressOf(request.raw.socket),
     follows: followsIn(request),
   };

@@ -16,7 +16,7 @@ import { isObject, type Json, type JsonObject } from "../../model/json/json.ts";
 import { type CellSource, changing, modelAt } from "../requests/cell-source.ts";
 import { pageFor } from "../requests/paging.ts";
 import { refused } from "../requests/refused.ts";
-import { serveRoute } from "../requests/serve.ts";
+import { leaves, serveRoute } from "../requests/serve.ts";
 
 /*
  * Pools by requests: each is read off the documents of the cells that whoever asks may see, and each change is one of a document, by his own
@@ -322,10 +322,8 @@ export function registerPools(app: FastifyInstance, sourceOf: (request: FastifyR
     pageFor("listPoolHosts", await listPoolHosts(sourceOf(request), uid), query, reply),
   );
   serveRoute(app, "addPoolHost", async ({ request, parameters: { uid }, body }, reply) => {
-    const left = new AbortController();
-    reply.raw.once("close", () => left.abort());
     reply.code(201);
-    return await addPoolHost(sourceOf(request), uid, body as NewPoolHost, { signal: left.signal });
+    return await addPoolHost(sourceOf(request), uid, body as NewPoolHost, { signal: leaves(reply) });
   });
   serveRoute(app, "changePoolHost", ({ request, parameters: { uid, name }, body }) =>
     changePoolHost(sourceOf(request), uid, name, body as { readonly enabled: boolean }),

@@ -36,6 +36,20 @@ export function serveRoute<N extends Served>(
 }
 
 export const isOfCaas = (name: RouteName): name is ServedAt<"caas"> => routeOf(name).at === "caas";
+/** Within `serve` a body is not collected: whoever serves a route there passes it on as it comes. */
+export const withoutBodies = (app: FastifyInstance, serve: (scope: FastifyInstance) => void): void =>
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
+    serve(scope);
+  });
+/** Once nobody waits for the answer. */
+export function leaves(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  return gone.signal;
+}
+
 /** Hands one row of the table on to who serves it, which holds the request to it. */
 export const passRoute = (
   app: FastifyInstance,

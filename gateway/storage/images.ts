@@ -7,7 +7,7 @@ import { json } from "../../model/contract/schema.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { pageFor } from "../requests/paging.ts";
 import { type RefusedError, refused } from "../requests/refused.ts";
-import { type Asked, serveRoute } from "../requests/serve.ts";
+import { type Asked, serveRoute, withoutBodies } from "../requests/serve.ts";
 import {
   answerTimeoutMs,
   createImageServers,
@@ -31,10 +31,7 @@ const mostUploads = 4;
 
 export function registerImages(app: FastifyInstance, configuration: ProcessConfiguration): void {
   const images = new Images(configuration);
-  // Within `register`, so that a body is not collected here: it is passed on as it comes.
-  app.register(async (scope) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
+  withoutBodies(app, (scope) => {
     serveRoute(scope, "listImages", async ({ query }, reply) =>
       pageFor("listImages", await images.list(), query, reply),
     );

@@ -7,7 +7,7 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { caas, hasVolumes } from "../requests/beside.ts";
 import { passBack } from "../requests/forward.ts";
 import { refused } from "../requests/refused.ts";
-import { isOfCaas, passRoute } from "../requests/serve.ts";
+import { isOfCaas, leaves, passRoute, withoutBodies } from "../requests/serve.ts";
 import type { Passes } from "../sign-in/passes.ts";
 
 /*
@@ -23,10 +23,7 @@ export function registerPersistent(
   configuration: ProcessConfiguration,
   passes: Pick<Passes, "give">,
 ): void {
-  // Within `register`, so that a body is not collected here: it is passed on as it comes.
-  app.register(async (scope) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
+  withoutBodies(app, (scope) => {
     for (const name of routeNames.filter(isOfCaas)) {
       const { headers = {} } = routeOf(name);
       const names = [...passedOn, ...Object.keys(headers).map((each) => each.toLowerCase())];
@@ -49,11 +46,8 @@ async function passOn(
   if (!(await hasVolumes(configuration)))
     throw refused(404, "no-volumes", "CaaS keeps persistent volumes, and there is none beside this gateway");
   const { shown, over } = passes.give(bearerOf(headers.authorization) ?? "");
-  const gone = new AbortController();
-  reply.raw.once("close", () => {
-    over();
-    gone.abort();
-  });
+  const gone = leaves(reply);
+  gone.addEventListener("abort", over);
   const own: OutgoingHttpHeaders = { authorization: `Bearer ${shown}` };
   for (const name of names) if (headers[name] !== undefined) own[name] = headers[name];
   const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
@@ -61,7 +55,7 @@ async function passOn(
     method,
     path: url,
     headers: own,
-    signal: gone.signal,
+    signal: gone,
     idleTimeoutMs,
     ...(hasBody ? { body: raw } : {}),
   }).catch(() => {

@@ -1,7 +1,7 @@
 import { createHash, randomInt } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { PassThrough, type Readable } from "node:stream";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { isUpload, uploadImage } from "../../model/cell/image-name.ts";
 import { json } from "../../model/contract/schema.ts";
 import { allows } from "../../model/contract/tenancy/rules.ts";
@@ -13,7 +13,7 @@ import { userHeader } from "../../runtime/observation/asked-by.ts";
 import { pageFor } from "../requests/paging.ts";
 import { Counts } from "../requests/places.ts";
 import { refused } from "../requests/refused.ts";
-import { serveRoute } from "../requests/serve.ts";
+import { leaves, serveRoute, withoutBodies } from "../requests/serve.ts";
 import { askTenancy, refusalOfTenancy } from "../tenancy/tenants.ts";
 import { type FetchMeans, fetchOutside } from "./fetched.ts";
 import {
@@ -85,10 +85,7 @@ export function registerUploads(app: FastifyInstance, means: UploadMeans): void 
     await uploads.remove(await askedBy(request, "cell.change"), id);
     return { removed: id };
   });
-  // Apart, so that a body is not collected here: it is passed on as it comes.
-  app.register(async (scope) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
+  withoutBodies(app, (scope) => {
     serveRoute(scope, "putUpload", async ({ request, parameters, query }) => {
       const asked = { ...query, person: await askedBy(request, "cell.change"), id: idIn(parameters.id) };
       return uploads.take(request.raw, asked);
@@ -99,12 +96,6 @@ export function registerUploads(app: FastifyInstance, means: UploadMeans): void 
 function idIn(id: string): string {
   if (uploadIdPattern.test(id)) return id;
   throw refused(400, "bad-request", "an upload has 32 hexadecimal digits, chosen at random");
-}
-/** Once nobody waits for the answer. */
-function leaves(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  return gone.signal;
 }
 
 /** By what the service `tenancy` says, each time anew. Rejects where he may not. */
