@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { request as plainRequest } from "node:http";
+import { type ClientRequest, type OutgoingHttpHeaders, request as plainRequest } from "node:http";
 import { request as tlsRequest } from "node:https";
 import { Transform } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
@@ -16,30 +16,39 @@ export interface ImageUpload {
   readonly onProgress: (sentBytes: number) => void;
 }
 
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+/** By a connection of its own. */
+const begin = (url: string, method: string, credential: string, headers: OutgoingHttpHeaders): ClientRequest =>
+  (url.startsWith("https:") ? tlsRequest : plainRequest)(url, {
+    method,
+    agent: false,
+    headers: { authorization: `Bearer ${credential}`, ...headers },
+  });
+const answerOf = (outgoing: ClientRequest): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    outgoing.once("response", (response) => {
+      textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
+    });
+    outgoing.once("error", reject);
+  });
+
 /** What is asked for so long that `fetch` would give it up before its answer. */
 export async function askLong(
   url: string,
   credential: string,
   { method, body }: { readonly method: string; readonly body: object },
-): Promise<{ readonly status: number; readonly text: string }> {
+): Promise<Answer> {
   const text = JSON.stringify(body);
-  const outgoing = (url.startsWith("https:") ? tlsRequest : plainRequest)(url, {
-    method,
-    agent: false,
-    headers: {
-      authorization: `Bearer ${credential}`,
-      "content-type": "application/json",
-      "content-length": Buffer.byteLength(text),
-    },
+  const outgoing = begin(url, method, credential, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
   });
+  outgoing.end(text);
   try {
-    return await new Promise((resolve, reject) => {
-      outgoing.once("error", reject);
-      outgoing.once("response", (response) => {
-        textOf(response).then((said) => resolve({ status: response.statusCode ?? 0, text: said }), reject);
-      });
-      outgoing.end(text);
-    });
+    return await answerOf(outgoing);
   } catch (error) {
     throw unreachable(new URL(url).origin, error);
   }
@@ -53,18 +62,12 @@ export async function sendFile(
   url: string,
   credential: string,
   { file, bytes, onProgress }: Pick<ImageUpload, "file" | "bytes" | "onProgress">,
-): Promise<{ readonly status: number; readonly text: string }> {
-  const send = url.startsWith("https:") ? tlsRequest : plainRequest;
-  const outgoing = send(url, {
-    method: "PUT",
-    agent: false,
-    headers: {
-      authorization: `Bearer ${credential}`,
-      "content-type": "application/octet-stream",
-      "content-length": bytes,
-      // A refusal may come before the last byte went out: it must not be lost with a connection closed behind it.
-      connection: "keep-alive",
-    },
+): Promise<Answer> {
+  const outgoing = begin(url, "PUT", credential, {
+    "content-type": "application/octet-stream",
+    "content-length": bytes,
+    // A refusal may come before the last byte went out: it must not be lost with a connection closed behind it.
+    connection: "keep-alive",
   });
   let sent = 0;
   const count = new Transform({
@@ -74,12 +77,7 @@ export async function sendFile(
       done(null, chunk);
     },
   });
-  const answer = new Promise<{ status: number; text: string }>((resolve, reject) => {
-    outgoing.once("response", (response) => {
-      textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
-    });
-    outgoing.once("error", reject);
-  });
+  const answer = answerOf(outgoing);
   const body = bytes === 0 ? [] : [createReadStream(file, { end: bytes - 1 })];
   const sending = body[0] === undefined ? Promise.resolve(void outgoing.end()) : pipeline(body[0], count, outgoing);
   try {

@@ -1,16 +1,13 @@
-import { stat } from "node:fs/promises";
 import type { MissingServer } from "../../../model/api.ts";
 import { imageNameRule, isImageName } from "../../../model/cell/image-name.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { formatOf, type ImageFormat, readHead } from "../../connection/image-format.ts";
 import { type Context, printJson } from "../../context/context.ts";
+import { bytesOf, formatIn, showingSent } from "../../output/sending.ts";
 import { usage } from "../../terminal/failure.ts";
 import { table } from "../../terminal/terminal.ts";
 
 /** `cells image add`, `list` and `delete`. */
-
-const MiB = 1024 * 1024;
-const drawEveryMs = 200;
 
 const checkedName = (name: string): string => {
   if (isImageName(name)) return name;
@@ -42,25 +39,12 @@ export const addImage = async (
   const { terminal } = context;
   const { file, replace } = asked;
   const name = checkedName(asked.name);
-  if (asked.format !== undefined && asked.format !== "raw" && asked.format !== "qcow2")
-    throw usage(`--format is raw or qcow2, not \`${asked.format}\``);
-  const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
-    throw usage(`cannot read ${file}: ${error.code === "ENOENT" ? "there is no such file" : error.message}`);
-  });
-  if (!found.isFile()) throw usage(`${file} is no regular file; an image is a file with the disk's bytes`);
-  const format = asked.format ?? (await foundFormat(file));
-  const bytes = found.size;
-  const live = terminal.live && !context.json;
-  let drawnAt = 0;
-  const onProgress = (sent: number): void => {
-    const now = performance.now();
-    if (!live || (sent < bytes && now - drawnAt < drawEveryMs)) return;
-    drawnAt = now;
-    const doing = sent < bytes ? "sending" : "sent; it is checked and converted now";
-    terminal.draw([`${(sent / MiB).toFixed(1)} of ${(bytes / MiB).toFixed(1)} MiB ${doing}`]);
-  };
-  const added = await context.client().addImage({ name, file, format, replace, bytes, onProgress });
-  if (live) terminal.draw([]);
+  const wanted = formatIn(asked.format);
+  const bytes = await bytesOf(file, "an image is a file");
+  const format = wanted ?? (await foundFormat(file));
+  const added = await showingSent(context, bytes, (onProgress) =>
+    context.client().addImage({ name, file, format, replace, bytes, onProgress }),
+  );
   if (context.json) printJson(context, added);
   else
     terminal.print(

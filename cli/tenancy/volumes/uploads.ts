@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { stat } from "node:fs/promises";
 import { addressOf } from "../../../model/contract/client/client.ts";
 import type { Upload } from "../../../model/contract/tenancy/volumes/uploads.ts";
 import type { Client } from "../../connection/client.ts";
 import { formatOf, type ImageFormat, readHead } from "../../connection/image-format.ts";
 import { askLong, sendFile } from "../../connection/upload.ts";
 import type { Context } from "../../context/context.ts";
+import { bytesOf, formatIn, showingSent } from "../../output/sending.ts";
 import { usage } from "../../terminal/failure.ts";
 
 /* Bytes for a persistent volume, of a file here or behind a URL. They are brought before the volume is asked for. */
@@ -16,20 +16,17 @@ export interface Brought {
   readonly sha256?: string;
   readonly format?: string;
 }
-const MiB = 1024 * 1024;
-const drawEveryMs = 200;
 
 /** Null: nothing is to be brought. */
 export async function bring(
   context: Context,
   client: Client,
-  { upload: file, url, sha256: written, format }: Brought,
+  { upload: file, url, sha256: written, format: declared }: Brought,
 ): Promise<Upload | null> {
   if (file !== undefined && url !== undefined) throw usage("--upload and --url both say where the bytes are: give one");
   const sha256 = written?.toLowerCase();
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256)) throw usage("--sha256 has 64 hexadecimal digits");
-  if (format !== undefined && format !== "raw" && format !== "qcow2")
-    throw usage(`--format is raw or qcow2, not \`${format}\``);
+  const format = formatIn(declared);
   const id = randomBytes(16).toString("hex");
   if (url !== undefined) {
     if (sha256 === undefined) throw usage("--url needs --sha256: what the bytes must have, whoever sends them");
@@ -45,7 +42,7 @@ export async function bring(
 }
 
 async function send(
-  { terminal, json }: Context,
+  context: Context,
   client: Client,
   id: string,
   {
@@ -54,27 +51,12 @@ async function send(
     format,
   }: { readonly file: string; readonly sha256: string | undefined; readonly format?: ImageFormat | undefined },
 ): Promise<Upload> {
-  const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
-    throw usage(`cannot read ${file}: ${error.code === "ENOENT" ? "there is no such file" : error.message}`);
-  });
-  if (!found.isFile()) throw usage(`${file} is no regular file; a volume is made of a file with the disk's bytes`);
+  const bytes = await bytesOf(file, "a volume is made of a file");
   const seen = format === undefined ? formatOf(await readHead(file)) : null;
   if (seen?.ok === false) throw usage(`${file} ${seen.error}`);
   const known = format ?? seen?.value ?? "raw";
-  const bytes = found.size;
-  const live = terminal.live && !json;
-  let drawnAt = 0;
-  const onProgress = (sent: number): void => {
-    const now = performance.now();
-    if (!live || (sent < bytes && now - drawnAt < drawEveryMs)) return;
-    drawnAt = now;
-    const doing = sent < bytes ? "sending" : "sent; it is checked and converted now";
-    terminal.draw([`${(sent / MiB).toFixed(1)} of ${(bytes / MiB).toFixed(1)} MiB ${doing}`]);
-  };
-  const made = await client.apart<Upload>(
-    addressOf("putUpload", { id }, { format: known, sha256 }),
-    (url, credential) => sendFile(url, credential, { file, bytes, onProgress }),
+  const address = addressOf("putUpload", { id }, { format: known, sha256 });
+  return showingSent(context, bytes, (onProgress) =>
+    client.apart<Upload>(address, (url, credential) => sendFile(url, credential, { file, bytes, onProgress })),
   );
-  if (live) terminal.draw([]);
-  return made;
 }
