@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { type Owner, ownerText } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { namesOf, type Owner, ownerText } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { whyNot } from "../../../model/contract/actions/actions.ts";
 import type { HostJoin, JoinsAs } from "../../../model/contract/operator/host-join.ts";
 import type { Context } from "../../context/context.ts";
@@ -42,15 +42,12 @@ async function joinsAs(
   const tags = written?.split(",").map((tag) => tag.trim());
   if (tags?.includes("") === true)
     throw usage(`--tags ${JSON.stringify(written)} has an empty tag: write them as \`ssd,gpu\``);
-  const { ownerAt } = await import("./dedicate.ts");
-  const owner = path === undefined ? undefined : await ownerAt(context.client(), path);
-  const slash = owner?.path.lastIndexOf("/") ?? 0;
+  const owner = path === undefined ? undefined : await (await import("./dedicate.ts")).ownerAt(context.client(), path);
   const as: JoinsAs = {
     ...(cluster === undefined ? {} : { cluster }),
     ...(tags === undefined ? {} : { tags }),
     ...(flavor === undefined ? {} : { flavor }),
-    ...(owner?.kind === "domain" ? { domain: owner.path } : {}),
-    ...(owner?.kind === "account" ? { domain: owner.path.slice(0, slash), account: owner.path.slice(slash + 1) } : {}),
+    ...(owner === undefined ? {} : namesOf(owner)),
   };
   return { ...(Object.keys(as).length === 0 ? {} : { as }), ...(owner === undefined ? {} : { owner }) };
 }

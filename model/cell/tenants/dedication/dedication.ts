@@ -20,6 +20,12 @@ export interface Owner {
 /** As a dedication names its owner: a domain, or an account in it. */
 export const ownerIn = (domain: string, account: string | undefined): Owner =>
   account === undefined ? { kind: "domain", path: domain } : { kind: "account", path: `${domain}/${account}` };
+/** The other way about. */
+export function namesOf({ kind, path }: Owner): { readonly domain: string; readonly account?: string } {
+  if (kind === "domain") return { domain: path };
+  const slash = path.lastIndexOf("/");
+  return { domain: path.slice(0, slash), account: path.slice(slash + 1) };
+}
 /** Owners that every installation has. */
 export const alwaysThere: readonly Owner[] = [ownerIn("ROOT", undefined), ownerIn("ROOT", "operator")];
 

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../../json/json.ts";
-import { type Dedications, type Owner, ownerIn, type Resource, type Tree } from "./dedication.ts";
+import { type Dedications, namesOf, type Owner, ownerIn, type Resource, type Tree } from "./dedication.ts";
 
 /** What the document of the root cell says of places and owners, and of which accounts its cells are: for whoever reads it over the interface. */
 export interface Written {
@@ -65,10 +65,7 @@ export function freeName(of: string, { names }: Pick<Written, "names">): string 
 }
 /** The element that gives a resource to an owner. */
 export function dedicationElement(of: string, to: Owner): JsonObject {
-  const slash = to.path.lastIndexOf("/");
-  const owner: JsonObject =
-    to.kind === "domain"
-      ? { "x.to": to.path }
-      : { "x.to": to.path.slice(0, slash), "x.account": to.path.slice(slash + 1) };
-  return { "x.type": "Dedication", "x.of": of, ...owner };
+  const { domain, account } = namesOf(to);
+  const inside: JsonObject = account === undefined ? {} : { "x.account": account };
+  return { "x.type": "Dedication", "x.of": of, "x.to": domain, ...inside };
 }
