@@ -13,3 +13,9 @@ const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 /** POSIX shell (IEEE 1003.1, 2.2.2): between single quotes each character stands for itself, but for a single quote. */
 const quoted = (word: string): string =>
   /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+
+/** An option is what the page itself says; the word behind it is not. */
+export function withOptions(command: string, first: string, options: readonly (readonly string[])[]): string | null {
+  const parts = [commandOf(command, first), ...options.map(([option = "", word = ""]) => commandOf(option, word))];
+  return parts.includes(null) ? null : parts.join(" ");
+}

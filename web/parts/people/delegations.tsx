@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import type { DelegationSummary } from "../../../model/contract/tenancy/tenancy.ts";
 import { ask } from "../../data/api.ts";
-import { commandOf } from "../../state/command.ts";
+import { withOptions } from "../../state/command.ts";
 import { Failed, useDoing } from "../act.tsx";
 import { Command } from "../bits.tsx";
 import { useAsked } from "../use-known.ts";
@@ -113,11 +113,6 @@ const Given = ({ given, busy, takeBack }: GivenProps) => (
   </ul>
 );
 function GivenBy({ account, to, role, cell }: Readonly<Record<"account" | "to" | "role" | "cell", string>>) {
-  const parts = [
-    commandOf("cells delegation add", account),
-    commandOf("--to", to.trim()),
-    commandOf("--role", role),
-    ...(cell === "" ? [] : [commandOf("--cell", cell)]),
-  ];
-  return <Command text={parts.includes(null) ? null : parts.join(" ")} />;
+  const options = [["--to", to.trim()], ["--role", role], ...(cell === "" ? [] : [["--cell", cell]])];
+  return <Command text={withOptions("cells delegation add", account, options)} />;
 }

@@ -12,7 +12,7 @@ import {
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { ask } from "../../data/api.ts";
 import { commandOf } from "../../state/command.ts";
-import { commandOfShare, isBecoming, newShareOf, shareText } from "../../state/storage/volumes.ts";
+import { commandOfShare, isBecoming, newShareOf, shareText, tagsOf } from "../../state/storage/volumes.ts";
 import { Act, Failed, useDoing } from "../act.tsx";
 import { Command, Phase, Waiting } from "../bits.tsx";
 import { useAsked } from "../use-known.ts";
@@ -236,7 +236,7 @@ function Change({ volume, asker, onDone }: DetailsProps) {
           await change(uid, {
             name: wanted.name.trim(),
             text: wanted.text,
-            tags: wanted.tags.split(/\s+/).filter((tag) => tag !== ""),
+            tags: tagsOf(wanted.tags),
             ...(wanted.size === "" ? {} : { sizeMiB: Number(wanted.size) }),
           });
           await onDone();

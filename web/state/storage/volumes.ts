@@ -5,7 +5,7 @@ import type {
   VolumeDetails,
   VolumeRight,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
-import { commandOf } from "../command.ts";
+import { commandOf, withOptions } from "../command.ts";
 
 /** Where a new persistent volume's bytes come from, as a form has it. */
 export const origins = ["empty", "image", "volume", "cell"] as const;
@@ -31,7 +31,8 @@ export const emptyForm: VolumeForm = { name: "", origin: "empty", of: "", size: 
 
 /** `shop` of `shop/db/disk`: what a cell's model begins with is its name. */
 const cellOf = (path: string): string => path.split("/")[0] ?? "";
-const tagsOf = (tags: string): readonly string[] => tags.split(/\s+/).filter((tag) => tag !== "");
+/** As a form has them. */
+export const tagsOf = (tags: string): readonly string[] => tags.split(/\s+/).filter((tag) => tag !== "");
 /** What it asks for. */
 export function newVolumeOf({ name, origin, of, size, text, tags }: VolumeForm): NewVolume {
   const more = tagsOf(tags);
@@ -56,11 +57,6 @@ export function commandOfNew({ name, origin, of, size, text, tags }: VolumeForm)
   ];
   if (name.trim() === "" || (flags[origin] !== "" && of === "")) return null;
   return withOptions("cells volume create", name.trim(), options);
-}
-/** An option is what the page itself says; the word behind it is not. */
-function withOptions(command: string, first: string, options: readonly (readonly string[])[]): string | null {
-  const parts = [commandOf(command, first), ...options.map(([option = "", word = ""]) => commandOf(option, word))];
-  return parts.includes(null) ? null : parts.join(" ");
 }
 
 /** What a volume of a cell is called when it outlives it, until somebody says otherwise. */
