@@ -30,13 +30,19 @@ export interface Answered<N extends RouteName> {
 
 /** A request whose answer is a text, as a stream of events that ends. Rejects with `Refused`. */
 export async function askText(_name: RouteName, path: string): Promise<string> {
-  const asked = { headers: { "cells-page": "1" }, credentials: "same-origin" } as const;
-  const response = await fetch(path, asked).catch((error: Error) => {
+  return (await answered(path, {})).text;
+}
+async function answered(
+  path: string,
+  { headers, ...asked }: { readonly method?: string; readonly headers?: object; readonly body?: string },
+): Promise<{ readonly text: string; readonly headers: Response["headers"] }> {
+  const own = { "cells-page": "1", ...headers };
+  const response = await fetch(path, { ...asked, headers: own, credentials: "same-origin" }).catch((error: Error) => {
     throw new Refused(0, { code: "unreachable", message: `the gateway does not answer: ${error.message}` });
   });
   const text = await response.text();
   if (!response.ok) throw refusedBy(response.status, jsonIn(text));
-  return text;
+  return { text, headers: response.headers };
 }
 
 /** One request of the published contract, by the name of its route. The cookie says who asks. Rejects with `Refused`. */
@@ -46,19 +52,14 @@ export async function ask<N extends RouteName>(
   path: string,
   { body, type = "application/json", headers = {} }: Asked = {},
 ): Promise<Answered<N>> {
-  const own = { "cells-page": "1", ...(body === undefined ? {} : { "content-type": type }), ...headers };
-  const asked = { method, headers: own, credentials: "same-origin", ...(body === undefined ? {} : { body }) } as const;
-  const response = await fetch(path, asked).catch((error: Error) => {
-    throw new Refused(0, { code: "unreachable", message: `the gateway does not answer: ${error.message}` });
-  });
-  const text = await response.text();
-  const read = jsonIn(text);
-  if (!response.ok) throw refusedBy(response.status, read);
-  const version = /^"(\d+)"$/.exec(response.headers.get("etag") ?? "")?.[1];
+  const own = { ...(body === undefined ? {} : { "content-type": type }), ...headers };
+  const sent = body === undefined ? {} : { body };
+  const { text, headers: told } = await answered(path, { method, headers: own, ...sent });
+  const version = /^"(\d+)"$/.exec(told.get("etag") ?? "")?.[1];
   return {
-    value: read as AnswerOf<Routes[N]["answer"]>,
+    value: jsonIn(text) as AnswerOf<Routes[N]["answer"]>,
     version: version === undefined ? null : Number(version),
-    next: response.headers.get(nextHeader),
+    next: told.get(nextHeader),
   };
 }
 const refusedBy = (status: number, read: unknown): Refused =>
