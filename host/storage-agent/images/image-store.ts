@@ -127,10 +127,7 @@ export class ImageStore {
       const record = join(images, name, "manifest.json");
       const written = await stat(record).catch(() => null);
       if (written === null || Date.now() - written.mtimeMs < this.#limits.uploadMs) continue;
-      await rm(record, { force: true });
-      await this.#sweep(name);
-      this.#options.log("image/deleted", { name, why: "no volume was made of this upload in time" });
-      this.#options.changed();
+      await this.#delete(name, { why: "no volume was made of this upload in time" });
     }
   }
 
@@ -226,13 +223,19 @@ export class ImageStore {
       const there = await findImage(this.#options, name);
       if (there === null) return { status: 404, code: "image/unknown", message: `there is no image "${name}"` };
       if (there.provided) return provided(name);
-      await rm(join(there.directory, "manifest.json"), { force: true });
-      await synchronize(there.directory);
-      await this.#sweep(name);
-      this.#options.log("image/deleted", { name, digest: there.manifest.digest });
-      this.#options.changed();
+      await this.#delete(name, { digest: there.manifest.digest });
       return null;
     });
+  }
+
+  /** The record first: what none names is swept. */
+  async #delete(name: string, more: { readonly [field: string]: Json }): Promise<void> {
+    const directory = join(uploadedImages(this.#options), name);
+    await rm(join(directory, "manifest.json"), { force: true });
+    await synchronize(directory);
+    await this.#sweep(name);
+    this.#options.log("image/deleted", { name, ...more });
+    this.#options.changed();
   }
 
   #forget(id: string): boolean {
