@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../../../../../model/json/json.ts";
+import { isObject, type Json } from "../../../../../model/json/json.ts";
 
 /*
  * What an instance is told of itself, by the paths of EC2's metadata. Pure. All of a guest's processes may ask, so nothing of `x.data` is told
@@ -21,8 +21,6 @@ export interface InstanceFacts {
 /** A text, or names in a folder: those of folders end with a slash. */
 type Metadata = string | ReadonlyMap<string, Metadata>;
 
-const isObject = (value: Json): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const inData = (data: Json, name: string): Json => (isObject(data) ? (data[name] ?? null) : null);
 
 /** By name, in the order of the model. */
