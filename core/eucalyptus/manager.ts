@@ -461,10 +461,9 @@ function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string)
 
 /** Every host has the whole view of the clusters; before all is known again after a loss it keeps the one that it has. */
 function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, beyond: Beyond): void {
-  const { outbox, book, said, groupsChanged, placesChanged } = state;
+  const { outbox, book, said } = state;
   // Most inputs are words of hosts, which change nothing in it.
-  const of = [book.version, book.recovery === null, groupsChanged, placesChanged, state.beyond.of].join(" ");
-  if (of === state.toldOf) return;
+  if (madeOf(state) === state.toldOf) return;
   const view = wholeView(state, options.address, beyond);
   if (view === null) return;
   const { manifest, slices } = slicedView(view);
@@ -485,5 +484,8 @@ function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, 
       if (key.startsWith(`${networkSlice}/`) && !has.has(key)) desire(outbox, peer, key, null);
   }
   // What was done for it may have made the version another one.
-  state.toldOf = [book.version, ...of.split(" ").slice(1)].join(" ");
+  state.toldOf = madeOf(state);
 }
+/** All that a view is made of. */
+const madeOf = ({ book, groupsChanged, placesChanged, beyond }: NetworkViewState): string =>
+  [book.version, book.recovery === null, groupsChanged, placesChanged, beyond.of].join(" ");
