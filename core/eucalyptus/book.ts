@@ -184,6 +184,20 @@ export const without = (entry: BookedAddress, host: string): BookedAddress => ({
   hosts: new Map([...entry.hosts].filter(([name]) => name !== host)),
 });
 
+type Stand = Pick<BookedInstance, "node" | "cluster">;
+/** An elastic address is told to where it is put in place now, once every other host has let it go: two would answer for it. */
+export function elasticAt(book: Book, entry: BookedAddress, instance: Stand, version: number): BookedAddress {
+  const place = placeOf(book, "elastic", instance);
+  const ended = endedAt(entry, version, place);
+  const isElsewhere = [...entry.hosts.keys()].some((host) => host !== place);
+  return place === null || isElsewhere ? ended : toldAt(ended, place, version);
+}
+/** False: where it is to be put in place is not told of it yet. */
+export function isElasticTold(book: Book, entry: BookedAddress, instance: Stand): boolean {
+  const place = placeOf(book, "elastic", instance);
+  return place === null || entry.hosts.get(place)?.until === null;
+}
+
 /** `pending → assigned → releasing`; what is free is not in the book. */
 export type AddressState = "pending" | "assigned" | "releasing";
 export const stateOf = (book: Book, { instance }: BookedAddress): AddressState =>

@@ -10,7 +10,9 @@ import {
   type Book,
   type BookedAddress,
   type BookedInstance,
+  elasticAt,
   endedAt,
+  isElasticTold,
   isInSegments,
   managedOf,
   type NetworkHosts,
@@ -243,11 +245,8 @@ class Turn {
     return done;
   }
 
-  /** To where it is put in place now, and to nobody else. */
   #tellElastic(entry: BookedAddress, instance: Pick<BookedInstance, "node" | "cluster">): void {
-    const place = placeOf(this.#book, "elastic", instance);
-    const ended = endedAt(entry, this.#next, place);
-    this.#putAddress(place === null ? ended : toldAt(ended, place, this.#next));
+    this.#putAddress(elasticAt(this.#book, entry, instance, this.#next));
   }
   #networkHost(cluster: string, host: string | null): Said {
     const { active, leaving } = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
@@ -352,8 +351,11 @@ class Turn {
       if (!found.has(addressKey("private", instance.privateIp))) this.#dropInstance(instance.id);
       // It may have moved since.
       else if (instance.ready) this.#putInstance({ ...instance, ready: false });
-    for (const [key, entry] of [...this.#book.addresses])
+    for (const [key, entry] of [...this.#book.addresses]) {
+      const instance = entry.instance === null ? undefined : this.#book.instances.get(entry.instance);
       if (!found.has(key)) this.#putAddress(endedAt({ ...entry, instance: null }, this.#next));
+      else if (entry.kind === "elastic" && instance !== undefined) this.#tellElastic(entry, instance);
+    }
     for (const address of [...this.#book.elastic.keys()]) this.#endLease(address);
     for (const group of [...this.#book.segments.keys()]) this.#endSegment(group);
     this.#changed = true;
@@ -423,10 +425,10 @@ class Turn {
     const instance = this.#book.instances.get(id);
     if (instance === undefined || instance.owner !== account) return `the account ${account} has no instance ${id}`;
     const entry = this.#address("elastic", address);
-    if (entry?.instance === id) return done;
+    if (entry?.instance === id && isElasticTold(this.#book, entry, instance)) return done;
     const forgotten = this.#forgotten();
     if (forgotten !== null) return forgotten;
-    const others = this.#of(id).filter(({ kind }) => kind === "elastic");
+    const others = this.#of(id).filter((each) => each.kind === "elastic" && each.address !== address);
     // What another host may still have in place would be answered for by two.
     const place = placeOf(this.#book, "elastic", instance);
     const elsewhere = [...(entry?.hosts.keys() ?? [])].filter((host) => host !== place);

@@ -1,6 +1,6 @@
 import { buildView, type World } from "../../model/eucalyptus/view/build-view.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
-import type { Book } from "./book.ts";
+import { type Book, isElasticTold } from "./book.ts";
 
 /**
  * The global view of the book's version; null: there is no configuration, its mode has no view, or the book is still gathering what it has
@@ -10,8 +10,11 @@ import type { Book } from "./book.ts";
 export function viewOf(book: Book, installation: Omit<World, "instances">): NetworkView | null {
   if (book.configuration === null || book.recovery !== null) return null;
   const elastic = new Map<string, number>();
-  for (const { kind, address, instance } of book.addresses.values())
-    if (kind === "elastic" && instance !== null) elastic.set(instance, address);
+  for (const entry of book.addresses.values()) {
+    const at = entry.instance === null ? undefined : book.instances.get(entry.instance);
+    if (entry.kind === "elastic" && at !== undefined && isElasticTold(book, entry, at))
+      elastic.set(at.id, entry.address);
+  }
   const instances = [...book.instances.values()].flatMap(({ id, owner, mac, cluster, node, groups, privateIp }) => {
     const publicIp = elastic.get(id);
     if (node === null) return [];

@@ -101,3 +101,34 @@ test("a manager that starts anew, and one that has lost its store, leave elastic
   assert.deepEqual([of("web", lost), lost.said(bank, "spy").elastic?.address], ["192.0.2.2", "192.0.2.1"]);
   assert.deepEqual(lost.said(shop, "web").address, "10.9.0.10");
 });
+
+test("at another host a machine has its elastic address once the host before has let it go, and hears which one that is", () => {
+  const { want, said, apply, reach, instancesAt } = started();
+  want(shop, "web");
+  apply(h1);
+  // Lost, or cut off: it may answer for the address still.
+  reach(h1, false);
+  want(shop, "web", { host: "h2" });
+  const given = (host: typeof h1) => instancesAt(host).map(({ instance }) => instance.publicIp !== undefined);
+  assert.deepEqual(given(h2), [false]);
+  apply(h2);
+  assert.deepEqual(
+    [said(shop, "web").phase, said(shop, "web").elastic],
+    [
+      "ready",
+      {
+        address: "192.0.2.1",
+        reason: "the address 192.0.2.1 is still in place at h1, which has to say that it is gone",
+      },
+    ],
+  );
+  // Back again before that: no other host has it.
+  reach(h1, true);
+  want(shop, "web");
+  assert.deepEqual(given(h1), [true]);
+  want(shop, "web", { host: "h2" });
+  apply(h1);
+  assert.deepEqual(given(h2), [true]);
+  apply(h2);
+  assert.deepEqual(said(shop, "web").elastic, { address: "192.0.2.1", reason: null });
+});
