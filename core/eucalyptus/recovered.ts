@@ -41,18 +41,28 @@ const allocationOf = (placed: NonNullable<ActualNetwork["instances"]>[number]): 
 
 /**
  * After a loss: once all hosts were heard, and where they have something in place that nobody has named, the cells whose it is by their word; all cells
- * where they do not say. Cells that are on no mode never speak here. @returns whether that is now
+ * where they do not say. Cells that are on no mode never speak here, so that what no host has any more waits for nobody. @returns whether that is now
  */
 export function settle(state: NetworkViewState): boolean {
   const { book, controllers, complete } = state;
   if (book.recovery === null || book.recovery.unheard.size > 0) return false;
   const unsaid = [...controllers].filter((controller) => !complete.has(controller));
-  const cells = new Map(
-    [...state.said.values()].flatMap(({ instances }) => (instances ?? []).map(({ id, cell }) => [id, cell])),
-  );
+  const words = [...state.said.values()];
+  const cells = new Map<string, Set<string>>();
+  for (const { id, cell } of words.flatMap(({ instances }) => instances ?? [])) {
+    const named = cells.get(id) ?? new Set();
+    cells.set(id, cell === undefined ? named : named.add(cell));
+  }
+  // A machine that has just started does not know yet what it has.
+  const isAllSaid = words.every(({ instances }) => instances !== null);
   const mayBeNamed = (id: string): boolean => {
-    const cell = cells.get(id);
-    return unsaid.some((controller) => cell === undefined || cellOfController(controller) === cell);
+    const named = cells.get(id);
+    // What went since it was heard of is in place nowhere.
+    if (named === undefined && isAllSaid) return false;
+    return unsaid.some((controller) => {
+      const cell = cellOfController(controller);
+      return cell !== null && (named === undefined || named.size === 0 || named.has(cell));
+    });
   };
   for (const { instance } of book.addresses.values())
     if (instance !== null && !book.instances.has(instance) && mayBeNamed(instance)) return false;

@@ -74,3 +74,35 @@ test("after a loss a cell that never speaks here holds nothing up, and the one w
     assert.equal(said(shop, "db").address, "10.9.0.10", "what nobody named is free once it is gone");
   }
 });
+
+test("after a loss nobody is waited for because of what its host has let go since it was heard", () => {
+  const { send, configure, hear, group, want, said } = world();
+  send({ kind: "start" });
+  // Its cell has taken it back: the view that has come does not say any more whose it was.
+  hear(h1, 40, [{ id: "i-00000007", private: { address: "10.9.0.10", state: "assigned" } }]);
+  hear(h2, 0, []);
+  configure();
+  group(shop, "shop-net");
+  want(shop, "api", { host: "h2", elastic: undefined });
+  send({ kind: "complete", peer: shop });
+  assert.equal(said(shop, "api").address, null, "the other cell may name it yet");
+  hear(h1, 0, null);
+  assert.equal(said(shop, "api").address, null, "h1 has started, and does not know yet what it has");
+  hear(h1, 41, []);
+  assert.equal(said(shop, "api").address, "10.9.0.10");
+});
+
+test("after a loss one host's word of whose an instance is takes it from nobody of whom another host says so", () => {
+  const { send, configure, hear, group, want, said } = world();
+  send({ kind: "start" });
+  const placed = { id: "i-00000007", private: { address: "10.9.0.10", state: "assigned" } };
+  hear(h1, 40, [{ ...placed, cell: "bank" }]);
+  hear(h2, 40, [{ ...placed, cell: "shop" }]);
+  configure();
+  group(shop, "shop-net");
+  want(shop, "api", { host: "h2", elastic: undefined });
+  send({ kind: "complete", peer: shop });
+  assert.equal(said(shop, "api").address, null);
+  send({ kind: "complete", peer: bank });
+  assert.equal(said(shop, "api").address, "10.9.0.11");
+});
