@@ -1,6 +1,6 @@
 import type { Uid } from "../../model/cell/identifiers.ts";
 import { actualKey } from "../documents/vocabulary.ts";
-import { progress, publishValue, sameJson, toJson } from "../outbox.ts";
+import { cellOfController, progress, publishValue, sameJson, toJson } from "../outbox.ts";
 import { type NetworkViewManagerOptions, type NetworkViewState, rulesDigest, unheardOf } from "./state.ts";
 import { type Beyond, whyBeyond } from "./too-many-rules.ts";
 
@@ -34,17 +34,22 @@ export function sayGroups(state: NetworkViewState, options: NetworkViewManagerOp
   }
 }
 
-/** Only once all who may have something have said so. */
+/** Only once who may have something has said so: of each cell its controller, since those of cells on no mode never speak here. */
 export function sweepIds(state: NetworkViewState, options: NetworkViewManagerOptions): void {
   const { book, ids, wanted, groups, unread, controllers, complete, said } = state;
-  if (book.recovery !== null || unread.size > 0 || [...controllers].some((each) => !complete.has(each))) return;
+  if (book.recovery !== null || unread.size > 0) return;
   state.isIdDue = false;
   const inBook = new Set([
     ...[...book.instances.values()].flatMap((instance) => [instance.id, ...instance.groups]),
     ...[...book.addresses.values()].flatMap(({ instance, segment }) => [instance ?? "", segment ?? ""]),
     ...book.segments.keys(),
   ]);
-  const isHeld = (uid: Uid, id: string): boolean => wanted.has(uid) || groups.has(uid) || inBook.has(id);
+  const unsaid = new Set(
+    [...controllers].flatMap((each) => (complete.has(each) ? [] : (cellOfController(each) ?? []))),
+  );
+  const mayBeNamed = (cell: string | null): boolean => (cell === null ? unsaid.size > 0 : unsaid.has(cell));
+  const isHeld = (uid: Uid, id: string): boolean =>
+    wanted.has(uid) || groups.has(uid) || inBook.has(id) || mayBeNamed(ids.cellOf(uid));
   const versions = [...said.values()].map(({ version }) => version);
   const everywhere = unheardOf(state, options).length > 0 || versions.length === 0 ? null : Math.min(...versions);
   ids.sweep(isHeld, book.version, everywhere);

@@ -361,7 +361,8 @@ test("an id is nobody's once no host can have anything of its name, and not befo
     send({ kind: "actual", from: host, key: "network", value: { ...network, version, instances: [] } });
   };
   placed(h2, 0);
-  for (const controller of [shop, bank]) send({ kind: "complete", peer: controller });
+  // The other cell has its networks from Diverter, and never speaks here.
+  send({ kind: "complete", peer: shop });
   const ids = (): readonly string[] => [...records.keys()].filter((key) => key.startsWith("id/")).sort();
   const version = (): number => Number((records.get("told") as { readonly version: number }).version);
   want(shop, "security-group/net", group("net", "shop"));
@@ -383,6 +384,14 @@ test("an id is nobody's once no host can have anything of its name, and not befo
   assert.deepEqual(ids(), ["id/net"]);
   want(shop, "security-group/net", null);
   for (const host of [h1, h2]) placed(host, version());
+  assert.deepEqual(ids(), []);
+  // Of a cell that has not said all that it has nothing is given up.
+  want(bank, "security-group/other", group("other", "bank"));
+  want(bank, "security-group/other", null);
+  for (const host of [h1, h2, h1, h2]) placed(host, version());
+  assert.deepEqual(ids(), ["id/other"]);
+  send({ kind: "complete", peer: bank });
+  placed(h1, version());
   assert.deepEqual(ids(), []);
 });
 

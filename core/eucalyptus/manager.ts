@@ -236,6 +236,7 @@ function answer(state: NetworkViewState, request: Json, { pools = [] }: NetworkV
   const { kind } = request;
   if (kind === "controllers") {
     state.controllers = new Set((request as unknown as ControllersReport).controllers);
+    state.isIdDue = true;
     return null;
   }
   if (kind === configurationRequest.kind) return toJson(configurationOf(state));
