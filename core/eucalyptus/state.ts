@@ -56,7 +56,7 @@ export interface NetworkViewState {
   /** Hosts of which nothing is heard, since when. */
   readonly silentSince: Map<HostName, number>;
   /** Of machines that are in no view since their host is silent for too long, and of those that are back. */
-  readonly vanished: Map<Uid, { readonly host: HostName; readonly address: number }>;
+  readonly vanished: Map<Uid, { readonly host: HostName; readonly address: number; readonly minutes: number }>;
   readonly returning: Map<Uid, number>;
   /** When silence is looked at next; null: it is not. */
   silenceDueMs: number | null;

@@ -88,4 +88,7 @@ test("a timeout that is set later counts from when a host fell silent, and one t
   assert.deepEqual(all.inViews(), [all.id]);
   all.configure({ PublicIps: ["192.0.2.1-192.0.2.3"], InstanceTimeout: 60 });
   assert.deepEqual(all.inViews(), []);
+  // Why it is in no view is what was so when it left it.
+  all.configure({ PublicIps: ["192.0.2.1-192.0.2.3"] });
+  assert.match(all.said(shop, "web").reason ?? "", /^nothing is heard of its host h1 for 60 minutes/);
 });

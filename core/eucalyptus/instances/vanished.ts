@@ -59,7 +59,7 @@ export function endVanished(state: NetworkViewState, now: Instant): void {
     for (const { id, node, privateIp: address } of [...book.instances.values()]) {
       const uid = node === host ? ids.uidOf(id) : undefined;
       if (uid === undefined) continue;
-      vanished.set(uid, { host, address });
+      vanished.set(uid, { host, address, minutes: minutes ?? 0 });
       ask(state, { kind: "terminate", id });
       log(outbox, "instance/vanished", { instance: id, host, minutes: minutes ?? 0 });
     }
@@ -70,9 +70,10 @@ export function endVanished(state: NetworkViewState, now: Instant): void {
 }
 
 /** Why a machine is in no view though it is wanted; null: it may be in one. */
-export function whyVanished({ vanished, book }: NetworkViewState, uid: Uid, host: HostName): string | null {
-  if (vanished.get(uid)?.host !== host) return null;
-  return `nothing is heard of its host ${host} for ${book.configuration?.instanceTimeout} minutes: its addresses have left the view`;
+export function whyVanished({ vanished }: NetworkViewState, uid: Uid, host: HostName): string | null {
+  const gone = vanished.get(uid);
+  if (gone?.host !== host) return null;
+  return `nothing is heard of its host ${host} for ${gone.minutes} minutes: its addresses have left the view`;
 }
 
 /** The address that an instance had before it vanished, or that its host says to be in place for it still. */
