@@ -412,9 +412,9 @@ test("a host that this member alone heard in its last life is missed, until enou
 test("a host that only another member heard again is missed in that life, and is over once more where it stays away", () => {
   const { say, report, hear, vote, published } = member(4);
   const missed = (): Json | undefined => published.get(presenceKey.missed("h1"));
-  const returns = (returned: number | null): void => {
+  const returns = (returned: number | null, by = third): void => {
     const dead = { ...life(1), declaredAt: 1, reporters: 2, ...(returned === null ? {} : { returned }) };
-    say(third, presenceKey.death("h1"), dead);
+    say(by, presenceKey.death("h1"), dead);
   };
   returns(2);
   assert.equal(missed(), undefined, "it was never declared dead here");
@@ -427,6 +427,9 @@ test("a host that only another member heard again is missed in that life, and is
   assert.equal(missed(), undefined, "it never said anything near that life");
   returns(2);
   assert.deepEqual(missed(), life(1, 0, 2));
+  returns(5000, second);
+  assert.deepEqual(missed(), life(1, 0, 2), "nor does such a word hide another member's");
+  returns(null, second);
   returns(null);
   assert.equal(missed(), undefined, "it takes that back");
   returns(2);

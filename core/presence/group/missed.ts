@@ -27,7 +27,9 @@ export function noteMissed(state: GroupState, host: HostName, said: ActualPresen
  */
 export function lookedFor({ declared, known, returned }: HostView, life: Life | null): Life | null {
   if (declared === null || (life !== null && life.generation > declared.generation)) return life;
-  const since = Math.max(0, ...returned.values());
-  if (since <= declared.generation || (known !== null && !isPlausible(since, known.generation))) return life;
-  return { generation: since, incarnation: 0 };
+  let since = 0;
+  // What cannot be is passed over: by it one member would hide what another one has heard.
+  for (const each of returned.values())
+    if (known === null || isPlausible(each, known.generation)) since = Math.max(since, each);
+  return since <= declared.generation ? life : { generation: since, incarnation: 0 };
 }
