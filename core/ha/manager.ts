@@ -34,7 +34,7 @@ import { measureHa } from "./people/measure.ts";
 import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
-import { settleTold, takeTold } from "./people/told.ts";
+import { returnTold, settleTold, takeTold } from "./people/told.ts";
 import { takeUnguarded } from "./people/unguarded.ts";
 import { takeAsked } from "./power/asked.ts";
 import { settleWait, takePower } from "./power/orders.ts";
@@ -132,6 +132,9 @@ function take(state: HaState, input: Input, now: Instant): void {
         cleanUp(state, now);
         compareAll(state, now);
       }
+      return;
+    case "complete":
+      returnTold(state, input.peer);
       return;
     case "forked":
       if (input.forked) knowsAgain(state, input.peer);

@@ -115,3 +115,17 @@ test("a manager that is gone has nothing open any more, also after a start, unti
   world.give({ kind: "start" });
   assert.deepEqual(alertsOf(world), ["unfenced h1"], "of another version: what is open stays");
 });
+
+test("a manager that was gone and comes back with its store has open what it had, though it says nothing new", () => {
+  const { world, say } = told();
+  say({ alerts: [unfenced] });
+  const [shop, key] = [peerName("controller.shop"), "unguarded"];
+  world.give({ kind: "desired", from: shop, key, value: { cell: "shop", haManager: second } });
+  world.give({ kind: "desired", from: shop, key, value: null });
+  assert.deepEqual(alertsOf(world), []);
+  world.give({ kind: "complete", peer: shop });
+  assert.deepEqual(alertsOf(world), [], "another one has spoken");
+  world.give({ kind: "complete", peer: second });
+  assert.deepEqual(alertsOf(world), ["unfenced h1"]);
+  assert.ok(!world.records.has("left/ha-manager.2"));
+});

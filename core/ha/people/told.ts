@@ -37,8 +37,12 @@ export function takeTold(state: HaState, from: PeerName, value: Json): void {
   }
   if (said === null) state.told.delete(from);
   else state.told.set(from, said.alerts);
-  // It speaks, so it is there.
-  if (state.started && state.left.delete(from)) write(state.outbox, leftRecord(from), null);
+  if (state.started) returnTold(state, from);
+}
+
+/** It speaks, so it is there: also where it says no more than that it desires what it did, of which nothing new is heard. */
+export function returnTold({ left, outbox }: HaState, from: PeerName): void {
+  if (left.delete(from)) write(outbox, leftRecord(from), null);
 }
 
 /** A cell says that this manager is gone: nothing that it had open is looked after any more, and nobody else would end it. */
