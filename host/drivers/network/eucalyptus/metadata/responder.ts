@@ -55,7 +55,8 @@ export async function startResponder({
   });
   server.on("clientError", (_error, socket) => socket.destroy());
   const isListening = await new Promise<boolean>((resolve) => {
-    server.once("error", (error) => {
+    // Also of one that cannot be accepted later, when there are no descriptors for a while.
+    server.on("error", (error) => {
       log("metadata-not-answered", { why: error.message });
       resolve(false);
     });
