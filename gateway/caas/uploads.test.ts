@@ -58,6 +58,20 @@ test("a volume is made of what its account has uploaded, as large at least, and 
     assert.equal((group(world, made.json.uid).v2 as JsonObject)["x.size"], 9);
   }));
 
+test("nobody has what was uploaded by the name of its image, whoever told him", () =>
+  withWorld(async (world) => {
+    for (const who of ["ann", "bob", "operator"])
+      assert.match(
+        said(await world.ask(who, "POST /volumes", { name: "x", image, sizeMiB: 8 })),
+        /^400 such a name is of what users upload/,
+        who,
+      );
+    const { json } = await world.ask("bob", "POST /volumes", { name: "mine", sizeMiB: 8 });
+    const version = await world.ask("bob", `POST /volumes/${String(json.uid)}/versions`, { image, sizeMiB: 8 });
+    assert.match(said(version), /^400 such a name/);
+    assert.ok(!JSON.stringify(world.volumes()).includes(image));
+  }));
+
 test("what CaaS changes of the primary cell by its own credential names the user who had it done, also where several wait for their turns", () =>
   withWorld(async (world) => {
     const names = ["a", "b", "c", "d"];

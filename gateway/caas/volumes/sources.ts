@@ -1,3 +1,4 @@
+import { isUpload } from "../../../model/cell/image-name.ts";
 import type { VolumeOrigin, VolumeSource } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { refused } from "../../requests/refused.ts";
@@ -92,6 +93,9 @@ export async function requireCopied(
 
 function requireOneSource({ sizeMiB, image, upload, from, access }: VolumeSource): void {
   const wrong = (why: string) => refused(400, "bad-request", why);
+  // Whose it is, is looked at where it is asked for as an upload, and nowhere behind this.
+  if (image !== undefined && isUpload(image))
+    throw wrong("such a name is of what users upload: a volume of an upload names it as `upload`, by its number");
   if (from !== undefined) {
     const ofCell = from.cell !== undefined && from.path !== undefined;
     const isVolume = from.volume !== undefined && from.cell === undefined && from.path === undefined;
