@@ -122,6 +122,9 @@ test("what somebody uploaded is for the cell of the persistent volumes: no other
   world.settle();
   assert.equal(world.volume("p-1", primary)?.phase, "ready");
   assert.equal(world.volume("a-1")?.phase, "waiting");
+  // What is said of a persistent volume its owner reads, and an upload is anybody's.
+  world.want("volume/p-2", { ...volume("p-2", image("other")), cell: "primary" as never }, primary);
+  assert.equal(world.volume("p-2", primary)?.reason, 'no image "other"; there are: tiny');
 });
 
 test("the services' own image is the root cell's: to every other cell there is none, and it is not told of it", () => {

@@ -159,8 +159,9 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   const having = reachable.filter((agent) => hasImage(agent, origin.image));
   if (having.length === 0 && under !== null) return waiting(otherImage(origin.image, under));
   if (having.length === 0) {
+    // Persistent volumes are many people's, who read this: no upload is named to any of them.
     const names = [...new Set(reachable.flatMap(({ images }) => [...images.keys()]))]
-      .filter((image) => isForCell(image, client))
+      .filter((image) => !isUpload(image) && isForCell(image, client))
       .sort();
     const silent = [...state.agents.values()]
       .filter((agent) => !reachable.includes(agent))
