@@ -180,6 +180,33 @@ describe("uploads", { skip }, () => {
     await gone("ann", id);
   });
 
+  test("under the number of one that is there its server alone is sent bytes, and it says whether they are the same", async () => {
+    const id = idOf();
+    assert.equal((await put("ann", id)).status, 200);
+    const name = peerName("agent.s2");
+    const { configuration: ofOther } = await installation.configure(name, { change: { role: "agent" } });
+    let sent = 0;
+    const other = await servePeers(ofOther, ({ method, body }, response) => {
+      if (method !== "GET") sent += 1;
+      body.resume();
+      response.end(method === "GET" ? "[]" : JSON.stringify({ id: "0", name: "", digest: "", sizeMiB: 1 }));
+    });
+    try {
+      const again = await put("ann", id, bytes, "");
+      assert.deepEqual([again.status, again.json.sha256, sent], [200, sha256Of(bytes), 0], again.said);
+      for (let at = 0; at < 8; at += 1) {
+        const others = await put("ann", id, Buffer.alloc(4096, at));
+        assert.deepEqual([others.status, sent], [409, 0], others.said);
+        assert.match(others.said, /with other content/);
+      }
+    } finally {
+      await other.stop();
+      await installation.forget(name);
+    }
+    assert.deepEqual(await listed("ann"), [id]);
+    await gone("ann", id);
+  });
+
   test("what breaks off leaves nothing, and comes whole under the same number afterwards", async () => {
     const id = idOf();
     const socket = connect(port, "127.0.0.1");

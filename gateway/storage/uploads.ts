@@ -175,7 +175,7 @@ class Uploads {
   async #there(): Promise<readonly Found[]> {
     const lists = await this.#at.lists();
     if (lists.length > 0 && lists.every(failed)) throw refusalOf(lists.filter(failed)[0]);
-    return lists.flatMap((told) => (failed(told) ? [] : told.value.map((image) => ({ server: told.server, image }))));
+    return foundIn(lists.flatMap((told) => (failed(told) ? [] : [told])));
   }
 
   /** With one of the places that there are. @param unread of whom the rest is of no use if nothing is taken */
@@ -200,13 +200,13 @@ class Uploads {
       const lists = await this.#at.lists();
       const servers = lists.flatMap((told) => (failed(told) ? [] : [told]));
       if (servers.length === 0) throw refusalOf(lists.filter(failed)[0]);
-      const there = servers.flatMap(({ value }) => value).filter((image) => isUpload(image.name));
-      const same = there.find((image) => image.name === name);
-      if (same !== undefined && same.digest === asked.sha256) {
+      const there = foundIn(servers).filter(({ image }) => isUpload(image.name));
+      const same = there.find(({ image }) => image.name === name);
+      if (same !== undefined && same.image.digest === asked.sha256) {
         unread?.resume();
-        return shown({ image: same });
+        return shown(same);
       }
-      const its = there.filter((image) => image.name !== name && image.name.startsWith(uploadImage(owner, "")));
+      const its = there.filter(({ image }) => image.name !== name && image.name.startsWith(uploadImage(owner, "")));
       if (its.length + this.#underWay.of(owner) > kept.ofAccount)
         throw refused(
           409,
@@ -215,7 +215,8 @@ class Uploads {
         );
       if (there.length + this.#underWay.all > kept.inAll)
         throw refused(503, "busy", "too many uploads wait for their volumes");
-      const server = servers[randomInt(servers.length)]?.server ?? "";
+      // The one that has it says whether it is the same: elsewhere it would be there twice, and which one a volume is made of, chance.
+      const server = same?.server ?? servers[randomInt(servers.length)]?.server ?? "";
       return await work((body, length) => this.#bring({ ...asked, person, name, server }, body, length));
     } finally {
       this.#names.delete(name);
@@ -281,6 +282,9 @@ class Uploads {
   }
 }
 
+const foundIn = (
+  servers: readonly { readonly server: string; readonly value: readonly ServerImage[] }[],
+): readonly Found[] => servers.flatMap(({ server, value }) => value.map((image) => ({ server, image })));
 const userOf = (user: string | undefined): Readonly<Record<string, string>> =>
   user === undefined ? {} : { [userHeader]: user };
 const shown = ({ image: { name, digest, sizeMiB } }: { readonly image: Omit<ServerImage, "provided"> }): Upload => ({
