@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  statfsSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -286,6 +287,42 @@ describe("what stays", { skip }, () => {
     for (let count = 0; count < 10; count += 1) free -= roomIn(free, name(count));
     assert.ok(free > 2 ** 29, "each takes half of what is left");
     assert.equal(roomIn(2 ** 30, "image"), 2 ** 30 - 64 * 2 ** 20);
+  });
+
+  test("uploads that come at once are given no room that was promised to one of them, and it is free again when that ends", async () => {
+    const at = await server({ limits: { uploadMiB: 2 ** 40 } });
+    const { bavail, bsize } = statfsSync(at.places.directory);
+    const length = Math.floor(bavail * bsize * 0.4);
+    const name = (digit: string): string => `upload-${"0".repeat(16)}-${digit.repeat(32)}`;
+    const begin = (digit: string) => {
+      const body = new Readable({ read: () => undefined }).on("error", () => undefined);
+      const staging = stage(at, name(digit), other, { body, length }).catch((error: Error) => error.message);
+      return { body, staging };
+    };
+    const first = begin("1");
+    while (left(at).length === 0) await sleep(10);
+    const second = begin("2");
+    try {
+      // Together they would be more than half of it.
+      const said = await Promise.race([second.staging, sleep(2000, "both are taken")]);
+      assert.deepEqual(said, {
+        ok: false,
+        error: {
+          status: 507,
+          code: "image/no-space",
+          message: "this server has too little space left for it",
+        },
+      });
+    } finally {
+      for (const { body } of [first, second]) body.destroy(new Error("gone"));
+      assert.equal(await first.staging, "gone", "who came first has it");
+      await second.staging;
+    }
+    const third = begin("3");
+    await sleep(100);
+    third.body.destroy(new Error("it was taken"));
+    assert.equal(await third.staging, "it was taken");
+    await at.store.close();
   });
 
   test("what a guest writes into its volume is never taken for a format", async () => {

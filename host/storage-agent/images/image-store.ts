@@ -85,7 +85,7 @@ const resultFile = "disk.qcow2";
 const mostStaged = 4;
 /** Left for the volumes that are there. */
 const spareBytes = 64 * MiB;
-/** What is free, less what is to stay so: users fill no more than half of it, however often they upload. */
+/** What is free, less what is to stay so: users fill no more than half of it, however often they upload. @param freeBytes without what is on its way */
 export const roomIn = (freeBytes: number, name: string): number =>
   isUpload(name) ? Math.floor(freeBytes / 2) : freeBytes - spareBytes;
 const sweepMs = 10 * 60_000;
@@ -97,6 +97,8 @@ export class ImageStore {
   readonly #staged = new Map<string, { readonly image: StagedImage; readonly timer: NodeJS.Timeout }>();
   readonly #stop = new AbortController();
   #underWay = 0;
+  /** Octets that were announced, and are not written yet. */
+  #coming = 0;
   #sweeps: NodeJS.Timeout | null = null;
   /** One conversion at a time: each may take all the memory that is meant for them. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -141,14 +143,27 @@ export class ImageStore {
 
   /** Takes an upload in and converts it. Rejects when the sender goes away; nothing of it stays then. */
   async stage(upload: Upload): Promise<Result<StagedImage, ImageRefusal>> {
-    const refusal = await this.#refuse(upload);
+    const refusal = await this.#begin(upload);
     if (refusal !== null) return fail(refusal);
+    let left = upload.length;
+    const came = (octets: number): void => {
+      const less = Math.min(octets, left);
+      left -= less;
+      this.#coming -= less;
+    };
+    try {
+      return await this.#take(upload, came);
+    } finally {
+      came(left);
+      this.#underWay -= 1;
+    }
+  }
+  async #take(upload: Upload, came: (octets: number) => void): Promise<Result<StagedImage, ImageRefusal>> {
     const id = randomBytes(8).toString("hex");
     const directory = join(this.#staging, id);
-    this.#underWay += 1;
     try {
       await mkdir(directory, { mode: 0o700 });
-      const digest = await this.#receive(upload, join(directory, uploadFile));
+      const digest = await this.#receive(upload, join(directory, uploadFile), came);
       const there = await findImage(this.#options, upload.name);
       if (there !== null && there.manifest.digest === digest) {
         await rm(directory, { recursive: true, force: true });
@@ -168,8 +183,6 @@ export class ImageStore {
       if (refused === null) throw error;
       this.#options.log("image/refused", { name: upload.name, why: refused.message });
       return fail(refused);
-    } finally {
-      this.#underWay -= 1;
     }
   }
 
@@ -243,8 +256,8 @@ export class ImageStore {
     return this.#staged.delete(id);
   }
 
-  /** What can be said before a byte has come. */
-  async #refuse({ name, length }: Upload): Promise<ImageRefusal | null> {
+  /** What can be said before a byte has come. Null: it has a place, and its room is nobody else's. */
+  async #begin({ name, length }: Upload): Promise<ImageRefusal | null> {
     if (!isImageName(name)) return badName(name);
     const there = await findImage(this.#options, name);
     if (there?.provided) return provided(name);
@@ -254,7 +267,8 @@ export class ImageStore {
         code: "image/too-large",
         message: `${Math.ceil(length / MiB)} MiB are too many: an upload may have ${this.#limits.uploadMiB} MiB`,
       };
-    if (length > roomIn(await this.#freeBytes(), name)) return noSpace;
+    const freeBytes = await this.#freeBytes();
+    if (length > roomIn(freeBytes - this.#coming, name)) return noSpace;
     // Users leave the operator a place.
     if (this.#underWay + this.#staged.size >= (isUpload(name) ? mostStaged - 1 : mostStaged))
       return {
@@ -262,11 +276,13 @@ export class ImageStore {
         code: "image/busy",
         message: `${mostStaged} images are being added already; try again when one is done`,
       };
+    this.#underWay += 1;
+    this.#coming += length;
     return null;
   }
 
   /** Writes the bytes and resolves with their digest. */
-  async #receive({ body, length }: Upload, path: string): Promise<string> {
+  async #receive({ body, length }: Upload, path: string, came: (octets: number) => void): Promise<string> {
     const hash = createHash("sha256");
     let received = 0;
     const silence = setTimeout(
@@ -277,6 +293,7 @@ export class ImageStore {
       transform(chunk: Buffer, _encoding, done) {
         silence.refresh();
         received += chunk.length;
+        came(chunk.length);
         hash.update(chunk);
         done(received > length ? new HostileImage(`more bytes came than the ${length} announced`) : null, chunk);
       },
@@ -294,7 +311,7 @@ export class ImageStore {
     directory: string,
     { name, format }: Pick<Upload, "name" | "format">,
   ): Promise<{ readonly virtualBytes: number }> {
-    const free = Math.floor(roomIn(await this.#freeBytes(), name) / MiB);
+    const free = Math.floor(roomIn((await this.#freeBytes()) - this.#coming, name) / MiB);
     if (free < 1) throw new Refused(noSpace);
     const limits = { ...this.#limits, outputMiB: Math.min(this.#limits.outputMiB, free) };
     return convertImage({
