@@ -190,6 +190,31 @@ describe("uploads", { skip }, () => {
     assert.deepEqual(left(at), []);
   });
 
+  test("what is accepted or deleted waits for nobody's conversion, which may last for half an hour", async () => {
+    const at = await server();
+    await add(at, "gone", other);
+    let done = 0;
+    const [first, ...more] = ["a", "b", "c"].map(async (name) => {
+      const staged = await stage(at, name, good);
+      done += 1;
+      return staged;
+    });
+    const staging = join(at.places.directory, "image-staging");
+    const isBegun = (id: string): boolean => existsSync(join(staging, id, "disk.qcow2"));
+    try {
+      while (!left(at).some(isBegun)) await sleep(5);
+      assert.equal(await at.store.remove("gone"), null);
+      assert.ok(done < 3, "some are under way");
+      const staged = await Promise.race([first, ...more]);
+      assert.ok(staged?.ok);
+      assert.ok((await at.store.accept(staged.value.id ?? "", false)).ok);
+      assert.ok(done < 3, "some are under way still");
+    } finally {
+      await Promise.all([first, ...more]);
+      await at.store.close();
+    }
+  });
+
   test("no more than four at a time, and one that nobody accepts goes by itself", async () => {
     const at = await server({ limits: { stagedMs: 5000 } });
     for (const name of ["a", "b", "c", "d"]) assert.ok((await stage(at, name, other)).ok);

@@ -101,7 +101,9 @@ export class ImageStore {
   #coming = 0;
   #sweeps: NodeJS.Timeout | null = null;
   /** One conversion at a time: each may take all the memory that is meant for them. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #conversions = createTurns();
+  /** One change of what is there at a time. It waits for no conversion: a staged image would be over meanwhile. */
+  readonly #changes = createTurns();
 
   constructor(options: ImageStoreOptions) {
     this.#options = options;
@@ -118,7 +120,10 @@ export class ImageStore {
     await mkdir(images, { recursive: true, mode: 0o700 });
     for (const name of await readdir(images)) await this.#sweep(name);
     await this.#endUploads();
-    this.#sweeps = setInterval(() => void this.#inTurn(() => this.#endUploads()).catch(() => undefined), sweepMs);
+    this.#sweeps = setInterval(
+      () => void this.#changes.inTurn(() => this.#endUploads()).catch(() => undefined),
+      sweepMs,
+    );
     this.#sweeps.unref();
   }
 
@@ -138,7 +143,7 @@ export class ImageStore {
     this.#stop.abort();
     clearInterval(this.#sweeps ?? undefined);
     for (const { timer } of this.#staged.values()) clearTimeout(timer);
-    await this.#turn;
+    await Promise.all([this.#conversions.over(), this.#changes.over()]);
   }
 
   /** Takes an upload in and converts it. Rejects when the sender goes away; nothing of it stays then. */
@@ -170,7 +175,7 @@ export class ImageStore {
         return ok({ id: null, name: upload.name, digest, sizeMiB: there.manifest.sizeMiB });
       }
       if (there !== null && !upload.replace) throw new Refused(exists(upload.name));
-      const shape = await this.#inTurn(() => this.#convert(directory, upload));
+      const shape = await this.#conversions.inTurn(() => this.#convert(directory, upload));
       await rm(join(directory, uploadFile), { force: true });
       const image = { id, name: upload.name, digest, sizeMiB: Math.ceil(shape.virtualBytes / MiB) };
       const timer = setTimeout(() => void this.discard(id), this.#limits.stagedMs);
@@ -191,7 +196,7 @@ export class ImageStore {
     const staged = this.#staged.get(id);
     if (staged === undefined) return fail(notStaged);
     const { image } = staged;
-    return this.#inTurn(async () => {
+    return this.#changes.inTurn(async () => {
       const there = await findImage(this.#options, image.name);
       if (there !== null && !replace && there.manifest.digest !== image.digest) return fail(exists(image.name));
       this.#forget(id);
@@ -232,7 +237,7 @@ export class ImageStore {
 
   async remove(name: string): Promise<ImageRefusal | null> {
     if (!isImageName(name)) return badName(name);
-    return this.#inTurn(async () => {
+    return this.#changes.inTurn(async () => {
       const there = await findImage(this.#options, name);
       if (there === null) return { status: 404, code: "image/unknown", message: `there is no image "${name}"` };
       if (there.provided) return provided(name);
@@ -345,12 +350,19 @@ export class ImageStore {
     for (const entry of await readdir(directory))
       if (!keep.includes(entry)) await rm(join(directory, entry), { recursive: true, force: true });
   }
+}
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#turn.then(work);
-    this.#turn = mine.catch(() => undefined);
-    return mine;
-  }
+/** One after the other, whatever becomes of the one before. */
+function createTurns() {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    inTurn: <T>(work: () => Promise<T>): Promise<T> => {
+      const mine = last.then(work);
+      last = mine.catch(() => undefined);
+      return mine;
+    },
+    over: (): Promise<unknown> => last,
+  };
 }
 
 class Refused extends Error {
