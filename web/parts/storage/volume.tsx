@@ -12,7 +12,14 @@ import {
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { ask } from "../../data/api.ts";
 import { commandOf } from "../../state/command.ts";
-import { commandOfShare, isBecoming, newShareOf, shareText, tagsOf } from "../../state/storage/volumes.ts";
+import {
+  type ChangeForm,
+  changeOf,
+  commandOfShare,
+  isBecoming,
+  newShareOf,
+  shareText,
+} from "../../state/storage/volumes.ts";
 import { Act, Failed, useDoing } from "../act.tsx";
 import { Command, Phase, Waiting } from "../bits.tsx";
 import { useAsked } from "../use-known.ts";
@@ -188,7 +195,8 @@ function Shares({ volume, asker, onDone }: DetailsProps) {
 
 function Change({ volume, asker, onDone }: DetailsProps) {
   const { uid, name, text, tags, sizeMiB } = volume;
-  const [wanted, setWanted] = useState({ name, text, tags: tags.join(" "), size: "" });
+  const [before, setBefore] = useState<ChangeForm>({ name, text, tags: tags.join(" "), size: "" });
+  const [wanted, setWanted] = useState(before);
   const set = (more: Partial<typeof wanted>): void => setWanted((before) => ({ ...before, ...more }));
   return (
     <fieldset className="filters" aria-label={`Change ${name}`}>
@@ -233,12 +241,8 @@ function Change({ volume, asker, onDone }: DetailsProps) {
         asker={asker}
         subject={subjectOf(volume)}
         run={async () => {
-          await change(uid, {
-            name: wanted.name.trim(),
-            text: wanted.text,
-            tags: tagsOf(wanted.tags),
-            ...(wanted.size === "" ? {} : { sizeMiB: Number(wanted.size) }),
-          });
+          await change(uid, changeOf(before, wanted));
+          setBefore({ ...wanted, size: "" });
           await onDone();
           set({ size: "" });
         }}

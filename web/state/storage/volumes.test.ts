@@ -4,6 +4,7 @@ import { read } from "../../../model/contract/schema.ts";
 import { newVolume } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { Fault } from "../../../model/json/reader.ts";
 import {
+  changeOf,
   commandOfNew,
   commandOfShare,
   emptyForm,
@@ -79,4 +80,12 @@ test("what is still to become so is asked for again", () => {
   const of = (...phases: readonly string[]) => ({ versions: phases.map((phase) => ({ ...version, phase })) });
   assert.ok(isBecoming(of("ready", "waiting")) && isBecoming(of("working")));
   assert.ok(!isBecoming(of("ready", "failed", "deleting")));
+});
+
+test("of a volume that is changed only what was written is asked for: others may have changed the rest meanwhile", () => {
+  const before = { name: "golden", text: "first", tags: "db web", size: "" };
+  assert.deepEqual(changeOf(before, { ...before, size: "128" }), { sizeMiB: 128 });
+  assert.deepEqual(changeOf(before, { ...before, name: " silver " }), { name: "silver" });
+  assert.deepEqual(changeOf(before, { ...before, text: "", tags: " db " }), { text: "", tags: ["db"] });
+  assert.deepEqual(changeOf(before, before), {});
 });

@@ -2,6 +2,7 @@ import type {
   GranteeKind,
   NewShare,
   NewVolume,
+  VolumeChange,
   VolumeDetails,
   VolumeRight,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
@@ -57,6 +58,18 @@ export function commandOfNew({ name, origin, of, size, text, tags }: VolumeForm)
   ];
   if (name.trim() === "" || (flags[origin] !== "" && of === "")) return null;
   return withOptions("cells volume create", name.trim(), options);
+}
+
+/** What somebody may change of one, as a form has it. */
+export type ChangeForm = Pick<VolumeForm, "name" | "text" | "tags" | "size">;
+/** Only what he has written: the rest may have become another one since he began to look. */
+export function changeOf(before: ChangeForm, { name, text, tags, size }: ChangeForm): VolumeChange {
+  return {
+    ...(name.trim() === before.name.trim() ? {} : { name: name.trim() }),
+    ...(text === before.text ? {} : { text }),
+    ...(tags === before.tags ? {} : { tags: tagsOf(tags) }),
+    ...(size === "" ? {} : { sizeMiB: Number(size) }),
+  };
 }
 
 /** What a volume of a cell is called when it outlives it, until somebody says otherwise. */
