@@ -1,4 +1,5 @@
 import { type FormEvent, useState } from "react";
+import { isUpload } from "../../../model/cell/image-name.ts";
 import type { PersistentVolume } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { ask } from "../../data/api.ts";
 import { cellsIn, elementsIn } from "../../state/known.ts";
@@ -180,7 +181,8 @@ function Origin({ form, set, cell, volumes, hasImages }: OriginProps) {
 }
 function ImageChoice({ of, choose }: { of: string; choose: (event: { target: { value: string } }) => void }) {
   const images = useAsked("images", async () => (await ask("listImages", "GET", "/images")).value);
-  const names = [...new Set((images.value ?? []).map(({ name }) => name))];
+  // Uploads are of one person each, and are made a volume of by their number.
+  const names = [...new Set((images.value ?? []).map(({ name }) => name))].filter((name) => !isUpload(name));
   return (
     <label>
       Image
