@@ -52,7 +52,7 @@ qemu-system-x86_64 -nodefaults -no-reboot -display none -m 128 -accel tcg -cpu m
   $(card inside) $(card beyond) -device virtio-serial -serial file:"$work/serial" </dev/null &
 asks() {
   for try in $(seq 1 90); do
-    said=$(ip netns exec $1 socat -T3 - TCP4:$2,connect-timeout=2 </dev/null 2>/dev/null || :)
+    said=$(ip netns exec $1 socat -t10 -T10 - TCP4:$2,connect-timeout=2 </dev/null 2>/dev/null || :)
     [ -z "$said" ] || break
     sleep 1
   done
