@@ -8,11 +8,16 @@ import { toJson } from "../outbox.ts";
 import { self, World } from "./manager.testing.ts";
 import type { FoundController } from "./work.ts";
 
+/** Says which HA Managers there are, by their numbers. */
+const thereIn =
+  (world: World) =>
+  (...numbers: readonly number[]) =>
+    world.report({ kind: "instances", instances: { placer: [1], storageManager: [1], haManager: numbers } });
+
 test("a cell whose HA Manager is gone says so, and has another one at its parent's word, and only then", () => {
   const root = peerName("controller.root");
   const world = new World();
-  const there = (...numbers: readonly number[]) =>
-    world.report({ kind: "instances", instances: { placer: [1], storageManager: [1], haManager: numbers } });
+  const there = thereIn(world);
   const guard = () => {
     const { guard: told, unguarded } = (world.desired.get("controller.one/life") ?? {}) as unknown as DesiredLife;
     return [told, unguarded, world.cell("r-1", root)?.services?.haManager, world.cell("r-1", root)?.unguarded];
@@ -48,8 +53,7 @@ test("a cell whose HA Manager is gone says so, and has another one at its parent
 test("a Cell Manager that has lost its store has a cell's HA Manager from its controller, or from its parent again", () => {
   const root = peerName("controller.root");
   const world = new World();
-  const there = (...numbers: readonly number[]) =>
-    world.report({ kind: "instances", instances: { placer: [1], storageManager: [1], haManager: numbers } });
+  const there = thereIn(world);
   const told = () => (world.desired.get("controller.one/life") as unknown as DesiredLife | undefined)?.guard;
   const made: FoundController = {
     uid: uid("r-1"),
@@ -83,8 +87,7 @@ test("a Cell Manager that has lost its store has a cell's HA Manager from its co
 test("a cell that ends has another HA Manager by itself, since nobody can ask for one any more", () => {
   const root = peerName("controller.root");
   const world = new World();
-  const there = (...numbers: readonly number[]) =>
-    world.report({ kind: "instances", instances: { placer: [1], storageManager: [1], haManager: numbers } });
+  const there = thereIn(world);
   const told = () => world.desired.get("controller.one/life") as unknown as DesiredLife | undefined;
   there(1, 2, 3, 4);
   world.want("r-1", "one", root, { services: { haManager: 2 } });
@@ -98,8 +101,7 @@ test("a cell that ends has another HA Manager by itself, since nobody can ask fo
 test("a Cell Manager whose store is older takes a cell's HA Manager from its controller, and not while the controller has yet to hear of a move", () => {
   const root = peerName("controller.root");
   const world = new World();
-  const there = (...numbers: readonly number[]) =>
-    world.report({ kind: "instances", instances: { placer: [1], storageManager: [1], haManager: numbers } });
+  const there = thereIn(world);
   const told = () => {
     const { guard, guardMoves } = (world.desired.get("controller.one/life") ?? {}) as unknown as DesiredLife;
     return [guard, guardMoves];
