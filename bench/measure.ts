@@ -76,6 +76,17 @@ export function processCpuMs(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
 }
 
+/** Resident memory of a process in MiB, and the most that it ever was (proc_pid_status(5)). Throws when it has ended. */
+export function residentMiBOf(pid: number): { readonly now: number; readonly most: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const of = (name: string): number => {
+    const [, kib] = new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status) ?? [];
+    if (kib === undefined) throw new Error(`process ${pid} has ended`);
+    return Number(kib) / 1024;
+  };
+  return { now: of("VmRSS"), most: of("VmHWM") };
+}
+
 /** What a program says, in JSON, that is a process of its own: processor time and memory there are those of what it measures. */
 export async function reportOf<Report>(program: string, ...args: readonly (string | number)[]): Promise<Report> {
   const options = ["--expose-gc", "--disable-warning=ExperimentalWarning"];

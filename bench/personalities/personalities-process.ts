@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { request } from "node:https";
 import { join } from "node:path";
@@ -23,7 +22,7 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { heapOptions } from "../../runtime/life/heap.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { readCredentials } from "../../runtime/transport/mutual-tls.ts";
-import { percentile } from "../measure.ts";
+import { percentile, residentMiBOf } from "../measure.ts";
 
 /* One measurement in a process of its own, whose processor time is that of what is measured. The answer is one line of JSON. */
 const cpuMs = (since?: NodeJS.CpuUsage): number => {
@@ -126,10 +125,22 @@ async function withCells<T>(count: number, serve: boolean, work: (standing: Stan
   }
 }
 
+/** Of VMs: how many are on the page behind a place, "" for the first, and which place is next. */
+type Page = (after: string) => Promise<readonly [found: number, next: string]>;
+/** Page by page, until there is none. Rejects where there are others than so many. */
+async function listAll(count: number, page: Page): Promise<void> {
+  let [found, next] = await page("");
+  while (next !== "") {
+    const [more, behind] = await page(next);
+    found += more;
+    next = behind;
+  }
+  if (found !== count) throw new Error(`${found} VMs were listed, not ${count}`);
+}
 /** VMs of all cells, page by page. */
 const listing = (count: number): Promise<Readonly<Record<string, number>>> =>
   withCells(count, false, async ({ app }) => {
-    const page = async (after: string): Promise<readonly [number, string]> => {
+    const page: Page = async (after) => {
       const url = `/elements?type=VM&limit=1000${after === "" ? "" : `&after=${after}`}`;
       const answer = await app.inject({ method: "GET", url, headers: { authorization: "Bearer operator" } });
       if (answer.statusCode !== 200) throw new Error(`${answer.statusCode}: ${answer.body.slice(0, 300)}`);
@@ -139,26 +150,13 @@ const listing = (count: number): Promise<Readonly<Record<string, number>>> =>
     const cpus: number[] = [];
     for (let round = 0; round < 5; round += 1) {
       const [began, beganMs] = [process.cpuUsage(), performance.now()];
-      let [found, next] = await page("");
-      while (next !== "") {
-        const [more, behind] = await page(next);
-        found += more;
-        next = behind;
-      }
-      if (found !== count) throw new Error(`${found} VMs were listed, not ${count}`);
+      await listAll(count, page);
       walls.push(performance.now() - beganMs);
       cpus.push(cpuMs(began));
     }
     return { wallMs: percentile(walls, 0.5), cpuMs: percentile(cpus, 0.5), firstMs: walls[0] ?? 0 };
   });
 
-/** Resident and the most that it ever was, in MiB (proc_pid_status(5)). */
-function residentMiB(pid: number): { readonly now: number; readonly most: number } {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  const of = (name: string): number =>
-    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? Number.NaN) / 1024;
-  return { now: of("VmRSS"), most: of("VmHWM") };
-}
 /** CaaS as a process of its own: idle, and when all VMs were listed through it, page by page, three times. */
 const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
   withCells(count, true, async ({ app, installation, configuration }) => {
@@ -175,7 +173,7 @@ const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
     const main = join(import.meta.dirname, "../../gateway/main.ts");
     const child = spawn(process.execPath, [...heapOptions, main, file], { stdio: ["ignore", "ignore", "inherit"] });
     const { ca } = readCredentials(configuration);
-    const page = (after: string): Promise<readonly [number, string]> =>
+    const page: Page = (after) =>
       new Promise((resolve, reject) => {
         const path = `/elements?type=VM&limit=1000${after === "" ? "" : `&after=${after}`}`;
         const headers = { authorization: "Bearer operator" };
@@ -196,7 +194,7 @@ const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
           .catch(() => false),
       );
       await new Promise((resolve) => setTimeout(resolve, 5000));
-      const idle = residentMiB(child.pid ?? 0);
+      const idle = residentMiBOf(child.pid ?? 0);
       for (let round = 0; round < 3; round += 1) {
         let [found, next] = await page("");
         while (next !== "") {
@@ -206,7 +204,7 @@ const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
         }
         if (found !== count) throw new Error(`${found} VMs were listed, not ${count}`);
       }
-      return { idleMiB: idle.now, mostMiB: residentMiB(child.pid ?? 0).most };
+      return { idleMiB: idle.now, mostMiB: residentMiBOf(child.pid ?? 0).most };
     } finally {
       child.kill();
       await once(child, "exit");

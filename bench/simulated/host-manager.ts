@@ -1,14 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { cellName, processesWith, specification, untilGuestsAnswer, vmPaths, withCloud } from "../cloud/cloud.ts";
-import { processCpuMs } from "../measure.ts";
-
-/** Resident memory of a process in MiB (proc_pid_status(5)). */
-function residentMiB(pid: number): number {
-  const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  if (kib === undefined) throw new Error(`process ${pid} has ended`);
-  return Number(kib) / 1024;
-}
+import { processCpuMs, residentMiBOf } from "../measure.ts";
 
 /** How often the threads of a process gave up the CPU to wait for something: its wake-ups. */
 const wakeUps = (pid: number): number =>
@@ -30,7 +23,7 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     const memory: number[] = [];
     for (let second = 0; second < seconds; second += 1) {
       await pause(1000);
-      memory.push(residentMiB(pid));
+      memory.push(residentMiBOf(pid).now);
     }
     const share = (100 * (processCpuMs(pid) - cpu)) / (1000 * seconds);
     const note = `${machines} machines that do nothing`;
