@@ -1,10 +1,4 @@
-import {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerFactory,
-  fastify,
-} from "fastify";
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { rootCell } from "../core/documents/cells.ts";
 import type { Changed, Refusal } from "../model/api.ts";
 import { match } from "../model/contract/match.ts";
@@ -59,6 +53,7 @@ import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
 import { leaves, serveRoute } from "./requests/serve.ts";
 import { registerWholeHosts } from "./requests/whole-hosts.ts";
+import type { GatewayMeans } from "./shared/means.ts";
 import { Passes } from "./sign-in/passes.ts";
 import { createSignIn, type SignIn } from "./sign-in/sign-in.ts";
 import { registerBackup } from "./storage/backup.ts";
@@ -107,12 +102,11 @@ const forwardRead = (
     source: "",
   });
 
-/** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
+/** Ready to listen; `close` also ends what it does in the background. */
 export function createGateway(
   configuration: ProcessConfiguration,
   observer: Observer = createObserver(configuration.name),
-  serve?: FastifyServerFactory,
-  receivers?: Notifications["receivers"],
+  { serve, receivers, certificate }: GatewayMeans = {},
 ): FastifyInstance {
   const options = configuration.gateway;
   if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
@@ -139,9 +133,9 @@ export function createGateway(
   const passes = new Passes(() => performance.now());
   const takePlace = createPlaces();
   const logins = loginPlaces();
-  const isOwnName = ownNames(configuration);
+  const isOwnName = ownNames(configuration, certificate);
   app.addHook("onRequest", async (_request, reply) => asNoDocument(reply.raw));
-  registerPage(app, options.page, isOwnName);
+  registerPage(app, options.page, isOwnName, certificate);
   const whoIs = (authorization: string): Person => {
     const scope = knownScope(context, authorization);
     return { scope, person: tenants.userOf(authorization) ?? JSON.stringify(scope) };

@@ -3,7 +3,9 @@ import { followPeers } from "../runtime/identity/own/peers-follow.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { stopAtSignals } from "../runtime/life/signals.ts";
 import { createObserver, logFatalErrors } from "../runtime/observation/observer.ts";
+import { ownNames } from "./edge/own-names.ts";
 import { createGateway } from "./gateway.ts";
+import { openOwnCertificate } from "./page/certificate/kept.ts";
 import { listenAt, listenInside, overTls } from "./shared/listen.ts";
 
 /**
@@ -16,7 +18,9 @@ export async function runGateway(configuration: ProcessConfiguration): Promise<v
   logFatalErrors(observer);
   await certify(configuration, observer);
   if (configuration.followPeers === true) await followPeers(configuration, observer);
-  const app = createGateway(configuration, observer, listen === undefined ? undefined : overTls(configuration));
+  const own = listen === undefined ? undefined : openOwnCertificate(configuration.directory, ownNames(configuration));
+  const serve = own === undefined ? undefined : overTls(configuration, own.contextFor);
+  const app = createGateway(configuration, observer, { serve, certificate: own });
   await listenAt(app, { ...(listen === undefined ? {} : { listen }), ...(listenFd === undefined ? {} : { listenFd }) });
   const endInside = inside === undefined ? null : await listenInside(app, configuration, inside);
   stopAtSignals(async () => {

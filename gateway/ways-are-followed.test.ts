@@ -223,6 +223,18 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/follow/follow.test.ts",
     "so many topics are read, and one that nobody follows any more makes room",
   ],
+  "ask for another name": [
+    "gateway/page/certificate/certificate.test.ts",
+    "names that clients know the gateway by, names that are none, and who is no operator are refused",
+  ],
+  "`cells gateway request NAME` first": [
+    "gateway/page/certificate/certificate.test.ts",
+    "what browsers would refuse is not put in force, and what was in force stays",
+  ],
+  "(${why}): ask for a new one": [
+    "gateway/page/certificate/certificate.test.ts",
+    "where what was kept is lost or damaged the installation's certificate is shown, why is said, and a new request mends it",
+  ],
   "ask for another one": ["gateway/edge/sessions.test.ts", "a capability is used once"],
   "are opening; try again in a moment": opening,
   "of all ${open.inAll}); try again later": [

@@ -113,7 +113,7 @@ async function withCells<T>(count: number, serve: boolean, work: (standing: Stan
     await once(supervisor, "listening");
     const gateway = { listenFd: -1, supervisorSocket, credentialHashes };
     const made = await installation.configure(peerName("gateway"), { change: { role: "gateway", gateway } });
-    const app = createGateway(made.configuration, undefined, serve ? overTls(made.configuration) : undefined);
+    const app = createGateway(made.configuration, undefined, serve ? { serve: overTls(made.configuration) } : {});
     ends.push(
       () => supervisor.close(),
       () => app.close(),

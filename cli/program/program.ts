@@ -20,7 +20,7 @@ import { simulateCommand } from "./simulate-program.ts";
 import { specCommands } from "./spec-program.ts";
 import { registerTenancy } from "./tenancy-program.ts";
 import { registerVersions } from "./version-program.ts";
-import { webCommand } from "./web-program.ts";
+import { gatewayCommands, webCommand } from "./web-program.ts";
 import { zoneCommands } from "./zone-program.ts";
 
 /* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
@@ -508,6 +508,7 @@ export const createProgram = (
     registerExplain(program, context, withHelp);
     simulateCommand(program, context, withHelp);
     webCommand(program, context, withHelp);
+    gatewayCommands(program, context, withHelp);
     completionCommands(program, context, withHelp);
     manualCommand(program, context, withHelp);
     scriptCommands(program, context, withHelp);

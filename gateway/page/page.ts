@@ -5,6 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { asFileOfPage } from "../requests/no-document.ts";
 import { refused } from "../requests/refused.ts";
 import { hostFault } from "../sign-in/page-request.ts";
+import type { OwnCertificate } from "./certificate/kept.ts";
+import { registerOwnCertificate } from "./certificate/routes.ts";
 
 /**
  * The files of the page, below `/ui/`: a script is one of these files and nothing else, a style one of them or one that bears the nonce of
@@ -68,7 +70,9 @@ export function registerPage(
   app: FastifyInstance,
   directory: string | undefined,
   isOwnName: (name: string) => boolean,
+  certificate?: OwnCertificate,
 ): void {
+  registerOwnCertificate(app, certificate ?? null);
   const files = directory === undefined ? null : filesIn(directory);
   const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (files === null) throw refused(404, "not-found", "this gateway has no page");

@@ -1,4 +1,5 @@
-import { createServer, type Server } from "node:https";
+import { createServer, type Server, type ServerOptions } from "node:https";
+import type { SecureContext } from "node:tls";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { type Credentials, followCredentials, readCredentials } from "../../runtime/transport/mutual-tls.ts";
@@ -13,11 +14,16 @@ const shown = ({ cert, ca, key, minVersion }: Credentials): Omit<Credentials, "c
   minVersion,
 });
 
-/** HTTPS with the certificate of this process, whichever that is by then. Clients show a credential and no certificate. */
+/**
+ * HTTPS with the certificate of this process, whichever that is by then. Clients show a credential and no certificate.
+ * @param contextFor another one for who asks for this name; null: for nobody
+ */
 export const overTls =
-  (configuration: ProcessConfiguration): FastifyServerFactory =>
+  (configuration: ProcessConfiguration, contextFor?: (name: string) => SecureContext | null): FastifyServerFactory =>
   (handler) => {
-    const server: Server = createServer(shown(readCredentials(configuration)), handler);
+    const byName: Pick<ServerOptions, "SNICallback"> =
+      contextFor === undefined ? {} : { SNICallback: (name, done) => done(null, contextFor(name) ?? undefined) };
+    const server: Server = createServer({ ...shown(readCredentials(configuration)), ...byName }, handler);
     server.requestTimeout = 0;
     server.headersTimeout = headersTimeoutMs;
     const forget = followCredentials(configuration, (renewed) => server.setSecureContext(shown(renewed)));
@@ -30,8 +36,15 @@ export interface Place {
   readonly listenFd?: number;
 }
 
-/** Resolves when it listens: at the address, or on the socket that was handed over. Rejects when it cannot. */
+/**
+ * Resolves when it listens: at the address, or on the socket that was handed over. Rejects when it cannot. `app.close()` ends it:
+ * Fastify itself ends a server that it has made or has listen, and this one it has not.
+ */
 export async function listenAt(app: FastifyInstance, { listen, listenFd = -1 }: Place): Promise<void> {
+  app.addHook("onClose", async () => {
+    app.server.close();
+    app.server.closeAllConnections();
+  });
   await app.ready();
   await new Promise<void>((resolve, reject) => {
     app.server.once("error", reject);

@@ -80,12 +80,9 @@ before(async () => {
   await start("tenancy", { role: "tenancy", tenancy: { credentialHashes } });
   const gateway = { listenFd: -1, supervisorSocket, credentialHashes };
   const { configuration } = await installation.configure(peerName("gateway"), { change: { role: "gateway", gateway } });
-  app = createGateway(
-    configuration,
-    createObserver(configuration.name),
-    undefined,
-    async () => (address) => (isStrict ? isReceiver(address, []) : address === "127.0.0.1"),
-  );
+  app = createGateway(configuration, createObserver(configuration.name), {
+    receivers: async () => (address) => (isStrict ? isReceiver(address, []) : address === "127.0.0.1"),
+  });
   url = await app.listen({ host: "127.0.0.1", port: 0 });
   await eventually("tenancy answers", async () => (await ask("GET", "/whoami")).status === 200);
 });

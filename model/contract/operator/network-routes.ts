@@ -1,9 +1,10 @@
 import { gives, route, sends } from "../route.ts";
 import { jsonObject } from "../schema.ts";
 import { networkConfigured } from "./network.ts";
+import { pageCertificateRoutes } from "./page-certificate.ts";
 import { zoneKeyAnswer, zoneKeyWord, zoneReport } from "./zone.ts";
 
-/** What the operator says of networks: names for the outside, and the network configuration of Eucalyptus. */
+/** What the operator says of networks: names for the outside, the page's own among them, and the network configuration of Eucalyptus. */
 export const networkRoutes = {
   readZone: route("GET /zone", "operator", "gateway", {
     doc: "Names for the outside: which zones are handed to whom, under which number, and the names of keys that were given. Nothing shows a secret.",
@@ -27,4 +28,5 @@ export const networkRoutes = {
     body: sends(jsonObject),
     answer: gives(networkConfigured),
   }),
+  ...pageCertificateRoutes,
 };

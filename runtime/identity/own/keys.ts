@@ -5,13 +5,13 @@ import {
   generateKeyPairSync,
   KeyObject,
   randomBytes,
-  sign,
   webcrypto,
 } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { replaceFile } from "../../process/replace-file.ts";
 import { fingerprintOf, fingerprintOfSpki } from "../../transport/fingerprint.ts";
+import { requestFor } from "./request.ts";
 
 /**
  * Keys, requests and tokens. A key is made where it is used and never leaves that directory; what leaves is a request
@@ -58,31 +58,11 @@ const readPrivateKey = (pem: string): KeyObject | null => {
   }
 };
 
-/** DER (X.690): tag, length of the contents, contents. */
-const der = (tag: number, ...parts: readonly Uint8Array[]): Buffer => {
-  const contents = Buffer.concat(parts);
-  const { length } = contents;
-  const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
-  return Buffer.concat([Buffer.from([tag, ...size]), contents]);
-};
-const sequence = 0x30;
-/** ecdsa-with-SHA256, 1.2.840.10045.4.3.2 (RFC 5758, section 3.2). */
-const ecdsaWithSha256 = der(sequence, der(0x06, Buffer.from("2a8648ce3d040302", "hex")));
-
 /**
- * A request for a certificate over this key, PEM (RFC 2986, section 4). It names nobody: the token or the old certificate
- * says who it is for.
+ * A request for a certificate over this key, PEM. It names nobody: the token or the old certificate says who it is for.
  */
-export const certificateRequest = async ({ keys }: OwnKey): Promise<string> => {
-  const privateKey = KeyObject.from(keys.privateKey);
-  const spki = createPublicKey(privateKey).export({ type: "spki", format: "der" });
-  const [version, nobody, noAttributes] = [der(0x02, Buffer.of(0)), der(sequence), der(0xa0)];
-  const info = der(sequence, version, nobody, spki, noAttributes);
-  const signature = der(0x03, Buffer.of(0), sign("sha256", info, privateKey));
-  const request = der(sequence, info, ecdsaWithSha256, signature);
-  const lines = request.toString("base64").match(/.{1,64}/g) ?? [];
-  return ["-----BEGIN CERTIFICATE REQUEST-----", ...lines, "-----END CERTIFICATE REQUEST-----", ""].join("\n");
-};
+export const certificateRequest = async ({ keys }: OwnKey): Promise<string> =>
+  requestFor(KeyObject.from(keys.privateKey));
 
 export interface AskedKey {
   readonly publicKey: webcrypto.CryptoKey;
