@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { rootCell } from "../../core/documents/cells.ts";
+import { primaryCell } from "../../gateway/caas/volumes/layout.ts";
 import { createGateway } from "../../gateway/gateway.ts";
 import { listenInside } from "../../gateway/shared/listen.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
@@ -24,7 +25,7 @@ import { beginTraffic } from "../world/traffic.ts";
 import { modelsOf, rootModelsOf } from "./cells.ts";
 import { type Edge, edgeOf } from "./edges.ts";
 import type { Screens } from "./guests.ts";
-import { givePart, primary, serveVolumesOf } from "./volumes.ts";
+import { givePart, serveVolumesOf } from "./volumes.ts";
 
 /**
  * A simulated installation behind the real gateway: every service as the simulator runs it, over virtual hosts, disks and network, in real
@@ -162,9 +163,10 @@ async function openVolumes(
   const own = await place.configure(peerName("personality.caas"), "personality.caas");
   const served = await serveVolumesOf(own, inside, await freePort());
   closers.push(() => served.close());
-  await place.addCell(primary);
-  const model = { [primary]: { "x.type": "Cell", "x.name": primary, volumes: {} } };
-  while (((await put(primary, model).catch(() => null)) as Answer | null)?.status !== 200) await sleep(serveNewEveryMs);
+  await place.addCell(primaryCell);
+  const model = { [primaryCell]: { "x.type": "Cell", "x.name": primaryCell, volumes: {} } };
+  while (((await put(primaryCell, model).catch(() => null)) as Answer | null)?.status !== 200)
+    await sleep(serveNewEveryMs);
   await givePart(own, url, credential);
   await place.tell(own.name, served.port);
 }

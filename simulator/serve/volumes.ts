@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createCaas } from "../../gateway/caas/caas.ts";
+import { primaryCell, volumesPath } from "../../gateway/caas/volumes/layout.ts";
 import { listenAt, overTls } from "../../gateway/shared/listen.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 
@@ -10,7 +11,6 @@ export interface ServedVolumes {
   readonly port: number;
   close(): Promise<void>;
 }
-export const primary = "primary";
 const credentialFile = "volumes.credential";
 
 /** @param inside where the gateway is, over TLS */
@@ -43,10 +43,10 @@ export async function givePart(
   credential: string,
 ): Promise<void> {
   const headers = { authorization: `Bearer ${credential}`, "content-type": "application/json" };
-  const body = JSON.stringify({ note: "CaaS", path: `${primary}/volumes`, access: "write" });
-  const answer = await fetch(`${url}/cells/${primary}/credentials`, { method: "POST", headers, body });
+  const body = JSON.stringify({ note: "CaaS", path: volumesPath, access: "write" });
+  const answer = await fetch(`${url}/cells/${primaryCell}/credentials`, { method: "POST", headers, body });
   const text = await answer.text();
-  if (!answer.ok) throw new Error(`CaaS has no part of the cell ${primary}: ${text}`);
+  if (!answer.ok) throw new Error(`CaaS has no part of the cell ${primaryCell}: ${text}`);
   const made = JSON.parse(text) as { readonly credential: string };
   await writeFile(join(directory, credentialFile), `${made.credential}\n`, { mode: 0o600 });
 }
