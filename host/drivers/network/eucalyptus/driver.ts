@@ -12,10 +12,12 @@ import {
 } from "./handlers/devices.ts";
 import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
 import { missingPrograms, type Run } from "./handlers/run.ts";
+import { areTagsDue, probeForm, segmentChanges, type TagForm, wantedTags } from "./handlers/segments.ts";
 import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
 import { allTables } from "./plan/own.ts";
 import type { LocalPlan, Self, Table } from "./plan/plan.ts";
+import type { FoundTag, Tags } from "./tags/tags.ts";
 
 /** What is in place on this machine. */
 export interface LocalNetwork {
@@ -24,11 +26,15 @@ export interface LocalNetwork {
   readonly ebtables: Printed;
   readonly devices: Devices;
   readonly dhcp: FoundDhcp;
+  /** Where the kernel has no devices for VLANs. */
+  readonly tags: readonly FoundTag[];
 }
 export interface PlanDriverOptions {
   readonly run: Run;
   /** Of the DHCP server's files. */
   readonly dhcpDirectory: string;
+  /** VLANs where the kernel has no devices for them; absent: there are none then. */
+  readonly tags?: Tags;
   /** What the mode needs of the machine; absent: nothing is asked of its devices. */
   readonly machine?: { readonly mode: Mode; readonly peer: Self["peer"] };
 }
@@ -70,7 +76,7 @@ const defaultDhcpUser = "nobody";
  * rules of groups and their sets another, addresses, DHCP and the guard at the bridge the third.
  */
 export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
-  const { run, dhcpDirectory, machine } = options;
+  const { run, dhcpDirectory, machine, tags } = options;
   let dhcpUser = defaultDhcpUser;
   const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
   const dhcp = new DhcpHandler(run, dhcpDirectory);
@@ -80,11 +86,27 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   const of = (plan: LocalPlan, name: string): readonly Table[] =>
     allTables(plan).iptables.filter((table) => table.name === name);
   const read = async (): Promise<LocalNetwork> => {
-    const [sets, filters, bridged, devices, server] = await Promise.all([
+    const [sets, filters, bridged, devices, server, found] = await Promise.all([
       ...([readSets(run), readTables(run, "iptables"), readTables(run, "ebtables")] as const),
-      ...([readDevices(run), dhcp.read()] as const),
+      ...([readDevices(run), dhcp.read(), tags?.read() ?? []] as const),
     ]);
-    return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server };
+    return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server, tags: found };
+  };
+  const runAll = async (commands: readonly (readonly [program: string, ...args: string[]])[]): Promise<void> => {
+    for (const [program, ...args] of commands) await run(program, args);
+  };
+  let form: TagForm | undefined;
+  /** Bridges of groups with their VLANs and tunnels: before a tap can be a port of one. */
+  const segments = async (
+    plan: Pick<LocalPlan, "bridges" | "wire" | "tunnels">,
+    { devices, tags: before }: LocalNetwork,
+  ): Promise<void> => {
+    if (plan.bridges.length > 0) form ??= await probeForm(run, plan.wire);
+    if (form === "program" && tags === undefined)
+      throw new Error("the kernel has no devices for VLANs (802.1Q), and nothing else gives tags on this machine");
+    await runAll(segmentChanges(plan, devices, form));
+    if (form !== "program" && before.length === 0) return;
+    await tags?.apply(wantedTags(plan, await readDevices(run)));
   };
   /** Sets that nobody wants any more and that rules of the site's own still name. */
   let left: readonly string[] = [];
@@ -135,11 +157,10 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
         ebtables.stale(all.ebtables, found.ebtables).length > 0 ||
         added.length + removed.length + announcer.failedOf(plan.addresses).length > 0 ||
         dhcp.isDue(plan.dhcp, dhcpUser, found.dhcp);
-      return (
-        (deviceChanges(plan, found.devices).length > 0 ? calls.network : 0) |
-        (isGroup ? calls.securityGroup : 0) |
-        (isAddress ? calls.addressing : 0)
-      );
+      const isNetwork =
+        deviceChanges(plan, found.devices).length + segmentChanges(plan, found.devices).length > 0 ||
+        areTagsDue(wantedTags(plan, found.devices), found.tags);
+      return (isNetwork ? calls.network : 0) | (isGroup ? calls.securityGroup : 0) | (isAddress ? calls.addressing : 0);
     },
     // The calls that follow write each table anew, in one transaction each: nothing is open meanwhile.
     async flush() {
@@ -150,7 +171,8 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       inForce = plan;
       // A tap is no port of a bridge before the guard is there: what nobody guards would speak for others.
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
-      for (const [program, ...args] of deviceChanges(plan, found.devices)) await run(program, args);
+      await segments(plan, found);
+      await runAll(deviceChanges(plan, found.devices));
     },
     async securityGroup(plan, found) {
       inForce = plan;
@@ -200,9 +222,17 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     async cleanup() {
       const found = await clear();
       await dhcp.stop(found.dhcp);
-      const nothing = { addresses: [], managed: inForce?.managed ?? [], taps: [], bridge: null, forwards: false };
+      const nothing = {
+        addresses: [],
+        managed: inForce?.managed ?? [],
+        taps: [],
+        bridge: null,
+        forwards: false,
+        filtersBridges: null,
+      };
       await applyAddresses(run, addressChanges(nothing, found.devices));
-      for (const [program, ...args] of deviceChanges(nothing, found.devices)) await run(program, args);
+      await runAll(deviceChanges(nothing, found.devices));
+      await segments({ ...nothing, bridges: [], wire: "", tunnels: [] }, found);
     },
   };
 }

@@ -91,6 +91,7 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
     bridge: node === null ? null : { name: local.bridge, mac: local.bridgeMac },
     taps: own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
     forwards: true,
+    filtersBridges: true,
     addresses: [...gateways, ...publicAddresses(own, local)],
     managed: [...publicOf(view, local), ...gatewaysOf(view, local)],
   });

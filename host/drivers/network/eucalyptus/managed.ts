@@ -17,7 +17,7 @@ import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataAddress, metadataRule } from "./plan/metadata.ts";
-import { type GuardedSegment, merged, ownGuard, planInput, planOutgoing } from "./plan/own.ts";
+import { type GuardedSegment, merged, ownGuard, planInput, planOutgoing, planTunnels } from "./plan/own.ts";
 import {
   type BridgePlan,
   type DeviceAddress,
@@ -26,6 +26,8 @@ import {
   type LocalConfiguration,
   type LocalPlan,
   type Self,
+  type TapPlan,
+  type TunnelPlan,
 } from "./plan/plan.ts";
 import { addCounters, counted, filterTable, joined, natTable, type TableBuilder } from "./plan/tables.ts";
 
@@ -89,11 +91,14 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
     return frozen({
       ...emptyPlan(view, self),
       bridges: withVlans ? bridgesOf(groups, subnets, null) : [],
+      wire: withVlans ? local.privateInterface : "",
       // The paper's modes hold no instance to its MAC or address, and without VLANs nothing keeps groups apart at the bridge.
       ebtables: guardTables(own, null, null),
       own: { iptables: [], ebtables: ownGuard(null, false, withVlans ? [] : guarded(own, subnets, lookup)) },
       bridge: withVlans ? null : { name: local.bridge, mac: local.bridgeMac },
-      taps: withVlans ? [] : own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
+      taps: withVlans
+        ? tapsOf(own, groups, subnets)
+        : own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
       segments,
     });
   return frozen(networkHost(view, self, { lookup, subnets, groups, own, segments }, local, withVlans));
@@ -138,14 +143,42 @@ const allSegments = (subnet: ManagedSubnet): readonly Segment[] => {
   return Array.from({ length: Math.max(0, last - firstTag + 1) }, (_, index) => segmentOf(subnet, firstTag + index));
 };
 
-/** One for each active group. */
-const bridgesOf = (groups: readonly SecurityGroup[], subnets: Subnets, cluster: number | null): readonly BridgePlan[] =>
-  groups.flatMap(({ id }) => {
+/** One for each active group; of several with one segment, which no controller gives, the first has it. */
+const bridgesOf = (
+  groups: readonly SecurityGroup[],
+  subnets: Subnets,
+  cluster: number | null,
+): readonly BridgePlan[] => {
+  const taken = new Set<number>();
+  return groups.flatMap(({ id }) => {
     const segment = subnets.segmentOf(id);
-    if (segment === null) return [];
+    if (segment === null || taken.has(segment.tag)) return [];
+    taken.add(segment.tag);
     const gateway = cluster === null ? null : gatewayOf(segment, cluster);
     return [{ name: id, tag: segment.tag, gateway, prefixLength: subnets.prefixLength }];
   });
+};
+/** Each instance is at the bridge of the segment in which its address is. */
+const tapsOf = (own: readonly Instance[], groups: readonly SecurityGroup[], subnets: Subnets): readonly TapPlan[] => {
+  const bridges = new Map(bridgesOf(groups, subnets, null).map(({ tag, name }) => [tag, name]));
+  return own.flatMap((instance) => {
+    const { privateIp } = instance;
+    const segment = privateIp === undefined ? null : segmentAt(subnets.subnet, privateIp);
+    const bridge = segment === null ? undefined : bridges.get(segment.tag);
+    return bridge === undefined ? [] : [{ name: tapOf(instance), bridge }];
+  });
+};
+/** Of each group with members in other clusters, where these are. */
+function elsewhere(view: NetworkView, { cluster }: Lookup): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, Set<string>>();
+  const groupsOf = new Map(view.instances.map(({ id, securityGroups }) => [id, securityGroups]));
+  for (const other of view.clusters) {
+    if (other === cluster) continue;
+    const groups = other.nodes.flatMap(({ instances }) => instances.flatMap((id) => groupsOf.get(id) ?? []));
+    for (const group of groups) found.set(group, (found.get(group) ?? new Set()).add(formatIpv4(other.enabledCcIp)));
+  }
+  return new Map([...found].map(([group, hosts]) => [group, [...hosts]]));
+}
 
 interface Parts {
   readonly lookup: Lookup;
@@ -174,6 +207,18 @@ function networkHost(
   for (const group of groups) planGroup(group, lookup, subnets, everywhere, filter, warnings);
   planAddresses(view, own, subnets, nat, filter);
   const bridges = bridgesOf(groups, subnets, lookup.clusterIndex);
+  const others = elsewhere(view, lookup);
+  if (!withVlans)
+    for (const { name } of bridges)
+      if (others.has(name))
+        warnings.push(`${name} has members in several clusters, which reach one another in MANAGED alone`);
+  const tunnels: readonly TunnelPlan[] =
+    !withVlans || local.tunnelsDisabled
+      ? []
+      : bridges.flatMap(({ name, tag }) => {
+          const remotes = others.get(name);
+          return remotes === undefined ? [] : [{ tag, bridge: name, local: self.address, remotes }];
+        });
   // The original declares the subnets of all groups of the view as soon as its cluster has an instance.
   const declared = own.length === 0 ? [] : view.securityGroups.flatMap(({ id }) => subnets.segmentOf(id) ?? []);
   const deviceOf = (tag: number): string | null => {
@@ -192,14 +237,12 @@ function networkHost(
       ? []
       : [{ device: local.publicInterface, address: publicIp, prefixLength: 32, announced: true }],
   );
-  const inside: readonly DeviceAddress[] = withVlans
-    ? []
-    : bridges.map(({ gateway, prefixLength }) => ({
-        device: local.privateInterface,
-        address: gateway ?? 0,
-        prefixLength,
-        announced: false,
-      }));
+  const inside: readonly DeviceAddress[] = bridges.map(({ name, gateway, prefixLength }) => ({
+    device: withVlans ? name : local.privateInterface,
+    address: gateway ?? 0,
+    prefixLength,
+    announced: withVlans,
+  }));
   const toGroup = (group: string): string | null => {
     const segment = subnets.segmentOf(group);
     return segment === null ? null : `-d ${cidrOfSegment(segment, subnets)}`;
@@ -210,18 +253,26 @@ function networkHost(
     iptables: [nat.table(), filter.table()],
     dhcp: dhcpPlan(view, dhcpSubnets, own),
     bridges: withVlans ? bridges : [],
+    wire: withVlans ? local.privateInterface : "",
+    tunnels,
     own: {
       iptables: [
+        ...planTunnels(tunnels).iptables,
         planInput(`! -i lo -s ${cidr}`, { metadataHere: false }),
         ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup, local)] : []),
       ],
-      ebtables: [],
+      ebtables: planTunnels(tunnels).ebtables,
     },
     forwards: true,
+    // Seen at a group's bridge, what an instance sends to its own public address would be bridged, and not come back by the port by which it came.
+    filtersBridges: !withVlans,
     addresses: [...outside, ...inside, service],
     managed: [
       { device: local.publicInterface, ranges: view.publicIps },
-      ...(withVlans ? [] : [{ device: local.privateInterface, ranges: [networkOf(subnet.subnet, subnet.netmask)] }]),
+      ...(withVlans ? bridges.map(({ name }) => name) : [local.privateInterface]).map((device) => ({
+        device,
+        ranges: [networkOf(subnet.subnet, subnet.netmask)],
+      })),
     ],
     segments,
   };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatIpv4, parseIpv4 } from "../../../../model/addresses/addresses.ts";
 import type { IngressRule, Instance, NetworkView } from "../../../../model/eucalyptus/view/network-view.ts";
-import { type LocalPlan, localDefaults, type Self } from "./plan/plan.ts";
+import { type LocalConfiguration, type LocalPlan, localDefaults, type Self } from "./plan/plan.ts";
 import { planFor } from "./planners.ts";
 
 /* Beside the recorded cases: what the same rules say of views that nobody has recorded. */
@@ -237,6 +237,35 @@ test("MANAGED: a node has a bridge for each group that is active on it, and hold
     flat.addresses.filter(({ prefixLength }) => prefixLength === 28).map(({ address }) => formatIpv4(address)),
     ["1.0.1.1", "1.0.1.17"],
   );
+});
+
+test("MANAGED: each instance is a port of its segment's bridge, by its address", () => {
+  const [first, second, third, ...others] = managed.instances;
+  assert.ok(first !== undefined && second !== undefined && third !== undefined);
+  const view = { ...managed, instances: [first, { ...second, securityGroups: ["sg-a", "sg-b"] }, third, ...others] };
+  assert.deepEqual(plan(view, node("n1")).taps, [
+    { name: "vn_i-00000001", bridge: "sg-a" },
+    { name: "vn_i-00000002", bridge: "sg-a" },
+  ]);
+  // Outside of all segments it is nowhere.
+  const moved = { ...managed, instances: [first, { ...second, privateIp: at("2.0.0.1") }, third, ...others] };
+  assert.deepEqual(plan(moved, node("n1")).taps, [{ name: "vn_i-00000001", bridge: "sg-a" }]);
+});
+
+test("MANAGED: a group with members in several clusters has a tunnel between their network hosts, and no other has one", () => {
+  const tunnels = (self: Self, local: Partial<LocalConfiguration> = {}) =>
+    planFor(managed, self, { ...localDefaults, ...local }).tunnels;
+  const [one, two] = [host("10.111.5.1"), host("10.111.5.2")];
+  assert.deepEqual(tunnels(one), [{ tag: 19, bridge: "sg-b", local: "10.111.5.1", remotes: ["10.111.5.2"] }]);
+  assert.deepEqual(tunnels(two), [{ tag: 19, bridge: "sg-b", local: "10.111.5.2", remotes: ["10.111.5.1"] }]);
+  assert.deepEqual(tunnels(one, { tunnelsDisabled: true }), []);
+  assert.deepEqual(tunnels(node("n1")), []);
+  const rules = JSON.stringify(plan(managed, one).own);
+  assert.ok(rules.includes("CELLS_TUNNELS") && rules.includes("vx_+"));
+  assert.ok(!JSON.stringify(planFor(managed, one, { ...localDefaults, tunnelsDisabled: true }).own).includes("4789"));
+  const flat = plan({ ...managed, mode: "MANAGED-NOVLAN" }, one);
+  assert.deepEqual(flat.tunnels, []);
+  assert.match(flat.warnings.join(), /sg-b has members in several clusters/);
 });
 
 test("MANAGED: a group whose instances have no address of a segment has no chain", () => {

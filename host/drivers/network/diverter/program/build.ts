@@ -32,9 +32,12 @@ export const readRecord = (): BuildRecord => JSON.parse(readFileSync(recordFile,
  * @param source directory of diverter.c and its parts; absent: the committed ones
  * @param more further flags of clang
  */
-export function compile(output: string, source = directory, more: readonly string[] = []): void {
+export const compile = (output: string, source = directory, more: readonly string[] = []): void =>
+  compileSource("diverter.c", output, source, more);
+/** The same of another program. @param source its directory */
+export function compileSource(file: string, output: string, source: string, more: readonly string[] = []): void {
   const flags = ["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-Wall", "-Werror", ...more];
-  execFileSync("clang", [...flags, "-fdebug-compilation-dir=.", "-c", "diverter.c", "-o", output], { cwd: source });
+  execFileSync("clang", [...flags, "-fdebug-compilation-dir=.", "-c", file, "-o", output], { cwd: source });
   execFileSync("llvm-strip", ["-g", output]);
 }
 

@@ -55,7 +55,8 @@ function openAll(mapDirectory: string, programDirectory: string): Omit<Dataplane
   return { maps: Object.fromEntries(maps), programs: Object.fromEntries(programs) };
 }
 
-function removePins(directory: string): void {
+/** Takes away all that is pinned in a directory, and the directory. */
+export function removePins(directory: string): void {
   if (!existsSync(directory)) return;
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);

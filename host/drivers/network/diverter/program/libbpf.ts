@@ -38,6 +38,12 @@ const tcHookCreate = bpf.func("int bpf_tc_hook_create(void *hook)");
 const tcHookDestroy = bpf.func("int bpf_tc_hook_destroy(void *hook)");
 const tcAttach = bpf.func("int bpf_tc_attach(void *hook, void *options)");
 const tcQuery = bpf.func("int bpf_tc_query(void *hook, void *options)");
+const programById = bpf.func("int bpf_prog_get_fd_by_id(uint32_t id)");
+const programAttach = bpf.func("int bpf_prog_attach(int program, int target, int type, unsigned int flags)");
+const programDetach = bpf.func("int bpf_prog_detach2(int program, int target, int type)");
+const programQuery = bpf.func(
+  "int bpf_prog_query(int target, int type, uint32_t flags, void *attachFlags, void *ids, void *count)",
+);
 const nameToIndex = libc.func("unsigned int if_nametoindex(const char *name)");
 const ioctlBuffer = libc.func("ioctl", "int", ["int", "unsigned long", "void *"]);
 const ioctlNumber = libc.func("ioctl", "int", ["int", "unsigned long", "long"]);
@@ -295,6 +301,45 @@ export function ensureAttached(ifindex: number, programFd: number): void {
 export const detachAll = (ifindex: number): void => {
   tcHookDestroy(hookOf(ifindex, 3));
 };
+
+/**
+ * Where the kernel asks programs before clsact, one after the other (`tcx`, from Linux 6.6 on): they go on working when this process ends, until
+ * the device goes.
+ */
+export const beforeClsact = { ingress: 46, egress: 47 } as const;
+type Side = keyof typeof beforeClsact;
+const mostAtOneDevice = 64;
+/** Programs at that side of a device, with their names. */
+function programsAt(ifindex: number, side: Side): readonly { readonly id: number; readonly name: string }[] {
+  const [ids, count, flags] = [Buffer.alloc(4 * mostAtOneDevice), Buffer.alloc(4), Buffer.alloc(4)];
+  count.writeUInt32LE(mostAtOneDevice);
+  if (programQuery(ifindex, beforeClsact[side], 0, flags, ids, count) < 0) return [];
+  return Array.from({ length: count.readUInt32LE() }, (_, at) => ids.readUInt32LE(at * 4)).flatMap((id) => {
+    const fd: number = programById(id);
+    if (fd < 0) return [];
+    const name = infoOf(fd, "a program's name").subarray(64, 80).toString().replace(/\0.*$/s, "");
+    closeFd(fd);
+    return [{ id, name }];
+  });
+}
+/** Is this program the only one of its name there? */
+export function isBeforeClsact(ifindex: number, side: Side, name: string, programFd: number): boolean {
+  const ids = programsAt(ifindex, side).filter((each) => each.name === name);
+  return ids.length === 1 && ids[0]?.id === programId(programFd);
+}
+/** @param programFd the program that is to be there, in the place of others of its name; null: none of that name */
+export function attachBeforeClsact(ifindex: number, side: Side, name: string, programFd: number | null): void {
+  const wanted = programFd === null ? null : programId(programFd);
+  const found = programsAt(ifindex, side).filter((each) => each.name === name);
+  if (programFd !== null && !found.some(({ id }) => id === wanted))
+    check(programAttach(programFd, ifindex, beforeClsact[side], 0), `attaching ${name} to interface ${ifindex}`);
+  for (const { id } of found) {
+    const fd: number = id === wanted ? -1 : programById(id);
+    if (fd < 0) continue;
+    programDetach(fd, ifindex, beforeClsact[side]);
+    closeFd(fd);
+  }
+}
 
 /** Index of a network device of this process's namespace; 0: there is none. */
 export const indexOf = (device: string): number => nameToIndex(device);

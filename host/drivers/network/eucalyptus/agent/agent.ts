@@ -21,6 +21,7 @@ import { readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
+import { createTags } from "../tags/tags.ts";
 import { allocationOf, namesOf, reasonOf, withLeft, withNames } from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
 
@@ -113,8 +114,9 @@ class Agent implements NetworkAgent {
       if (this.#configuration === null) throw new Error("the local configuration has faults");
       return this.#configuration;
     };
+    const tags = createTags(join(directory, "bpf"));
     const driver = (mode: (typeof modes)[number]) =>
-      createPlanDriver({ run, dhcpDirectory: join(directory, "dhcp"), machine: { mode, peer: self.peer } });
+      createPlanDriver({ run, dhcpDirectory: join(directory, "dhcp"), tags, machine: { mode, peer: self.peer } });
     this.#drivers = new Map(modes.map((mode) => [mode, driver(mode)]));
     this.#inForce = new Map([...this.#drivers].map(([mode, { read }]) => [mode, sharedReading(read)]));
     this.#service = new NetworkService({ drivers: this.#drivers, configuration });

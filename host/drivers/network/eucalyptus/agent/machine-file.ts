@@ -20,6 +20,7 @@ const keys = new Map<string, readonly [name: Key, form: RegExp, what: string]>([
   ["VNET_BRIDGE", ["bridge", device, "the name of a bridge"]],
   ["VNET_DHCPUSER", ["dhcpUser", /^[a-z_][a-z0-9_-]{0,31}$/, "the name of a user"]],
   ["METADATA_USE_VM_PRIVATE", ["metadataPrivate", yesOrNo, "Y or N"]],
+  ["DISABLE_TUNNELING", ["tunnelsDisabled", yesOrNo, "Y or N"]],
   ["CELLS_SITE_GATEWAY", ["siteGateway", yesOrNo, "Y or N"]],
   ["CELLS_OUTGOING_CLOSED", ["outgoingClosed", yesOrNo, "Y or N"]],
   ["CELLS_UNDERLAY_OPEN", ["underlayOpen", yesOrNo, "Y or N"]],

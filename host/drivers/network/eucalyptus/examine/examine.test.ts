@@ -24,6 +24,12 @@ const plan = planFor(view, self, localDefaults);
 const instance = (id: string) => view.instances.find((each) => each.id === id) ?? assert.fail(id);
 const [web, elsewhere] = [instance("i-a7f05959"), instance("i-b1b2b3b4")];
 const link = {
+  index: 1,
+  mtu: 1500,
+  lower: null,
+  number: null,
+  local: null,
+  remotes: new Set(""),
   mac: "",
   master: localDefaults.bridge,
   isUp: true,
@@ -41,6 +47,7 @@ const found: LocalNetwork = {
     filtersBridges: true,
   },
   dhcp: { files: null, pid: null },
+  tags: [],
 };
 
 type Knowledge = Parameters<typeof examineInstance>[0];

@@ -9,6 +9,15 @@ import type { Run } from "./run.ts";
 
 export interface Link {
   readonly name: string;
+  readonly index: number;
+  readonly mtu: number;
+  /** Device of which it is a VLAN. */
+  readonly lower: string | null;
+  /** Of a VLAN its tag, of a tunnel its number. */
+  readonly number: number | null;
+  /** Of a tunnel: this machine's address, and those at the other ends. */
+  readonly local: string | null;
+  readonly remotes: ReadonlySet<string>;
   readonly mac: string;
   /** Bridge of which it is a port. */
   readonly master: string | null;
@@ -28,20 +37,36 @@ export interface Devices {
 }
 interface ShownLink {
   readonly ifname: string;
+  readonly ifindex: number;
+  readonly mtu?: number;
+  readonly link?: string | null;
   readonly address?: string;
   readonly master?: string;
   readonly flags: readonly string[];
-  readonly linkinfo?: { readonly info_kind?: string; readonly info_slave_data?: { readonly hairpin?: boolean } };
+  readonly linkinfo?: {
+    readonly info_kind?: string;
+    readonly info_data?: { readonly id?: number; readonly local?: string };
+    readonly info_slave_data?: { readonly hairpin?: boolean };
+  };
   readonly addr_info?: readonly { readonly family: string; readonly local: string; readonly prefixlen: number }[];
 }
 const switches = ["net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"] as const;
 
 export async function readDevices(run: Run): Promise<Devices> {
   const shown = JSON.parse(await run("ip", ["-j", "-d", "address", "show"])) as readonly ShownLink[];
-  const links = shown.map(({ ifname, address = "", master = null, flags, linkinfo, addr_info = [] }): Link => {
+  const ends = shown.some(({ linkinfo }) => linkinfo?.info_kind === "vxlan") ? await readEnds(run) : [];
+  const links = shown.map((each): Link => {
+    const { ifname, ifindex, address = "", master = null, flags, linkinfo, addr_info = [], mtu = 1500 } = each;
     const addresses = addr_info.filter(({ family }) => family === "inet");
+    const data = linkinfo?.info_data;
     return {
       name: ifname,
+      index: ifindex,
+      mtu,
+      lower: each.link ?? null,
+      number: data?.id ?? null,
+      local: data?.local ?? null,
+      remotes: new Set(ends.flatMap(({ ifname: tunnel, dst }) => (tunnel === ifname && dst !== undefined ? dst : []))),
       mac: address,
       master,
       isUp: flags.includes("UP"),
@@ -60,19 +85,33 @@ export async function readDevices(run: Run): Promise<Devices> {
   };
 }
 
-type Command = readonly [program: string, ...args: string[]];
-const ip = (...args: readonly string[]): Command => ["ip", ...args];
+interface ShownEnd {
+  readonly mac: string;
+  readonly ifname: string;
+  readonly dst?: string;
+}
+export const everyMac = "00:00:00:00:00:00";
+/** Where tunnels send what is for all. */
+const readEnds = async (run: Run): Promise<readonly ShownEnd[]> =>
+  (JSON.parse(await run("bridge", ["-j", "fdb", "show"])) as readonly ShownEnd[]).filter(({ mac }) => mac === everyMac);
+
+/** The VLAN of a group's bridge. */
+export const vlanOf = (tag: number): string => `vl_${tag}`;
+export type Command = readonly [program: string, ...args: string[]];
+export const ip = (...args: readonly string[]): Command => ["ip", ...args];
 
 /** What is to be run so that the plan's devices are there; none: they are. Addresses are another call. */
 export function deviceChanges(
-  { bridge, taps, forwards }: Pick<LocalPlan, "bridge" | "taps" | "forwards">,
+  { bridge, taps, forwards, filtersBridges }: Pick<LocalPlan, "bridge" | "taps" | "forwards" | "filtersBridges">,
   { links, ...found }: Devices,
 ): readonly Command[] {
   const known = bridge === null ? undefined : links.get(bridge.name);
   const isJoined = taps.some((tap) => tap.bridge === bridge?.name && links.get(tap.name)?.master !== tap.bridge);
   return [
     ...(forwards && !found.forwards ? [["sysctl", "-q", "-w", `${switches[0]}=1`] as const] : []),
-    ...(forwards && !found.filtersBridges ? [["sysctl", "-q", "-w", `${switches[1]}=1`] as const] : []),
+    ...(filtersBridges === null || filtersBridges === found.filtersBridges
+      ? []
+      : [["sysctl", "-q", "-w", `${switches[1]}=${filtersBridges ? 1 : 0}`] as const]),
     // Of itself a bridge takes the MAC of one of its ports, and another one when that goes; one that was set it keeps.
     ...(bridge === null || (known?.mac.toUpperCase() === bridge.mac.toUpperCase() && !isJoined)
       ? []
@@ -94,21 +133,24 @@ export function deviceChanges(
 }
 /**
  * Devices by the names that they had before 4.2, as they are called now: taps `vnetN`, whose instance the last four bytes of the MAC tell, and
- * bridges `eucabrN` of the tag N. A device that is up can be renamed from Linux 6.2 on.
+ * bridges `eucabrN` of the tag N; a wire has one device for a tag, whatever its name is. A device that is up can be renamed from Linux 6.2 on.
  */
 export function renamedDevices(
-  { taps, bridges }: Pick<LocalPlan, "taps" | "bridges">,
+  { taps, bridges, wire }: Pick<LocalPlan, "taps" | "bridges" | "wire">,
   { links }: Pick<Devices, "links">,
 ): readonly { readonly device: string; readonly name: string }[] {
   const wanted = new Set(taps.map(({ name }) => name));
-  return [...links.values()].flatMap(({ name, mac }) => {
+  const isTagged = (tag: number | null): boolean => bridges.some((bridge) => bridge.tag === tag);
+  return [...links.values()].flatMap(({ name, mac, kind, lower, number }) => {
     const [, tag] = /^eucabr(\d{1,4})$/.exec(name) ?? [];
     const tap = `vn_i-${mac.split(":").slice(2).join("").toLowerCase()}`;
     const now = /^vnet\d+$/.test(name)
       ? wanted.has(tap)
         ? tap
         : undefined
-      : bridges.find((bridge) => String(bridge.tag) === tag)?.name;
+      : kind === "vlan" && lower === wire && isTagged(number)
+        ? vlanOf(number ?? 0)
+        : bridges.find((bridge) => String(bridge.tag) === tag)?.name;
     return now === undefined || links.has(now) ? [] : [{ device: name, name: now }];
   });
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { renamedDevices } from "../handlers/devices.ts";
+import { type Link, renamedDevices } from "../handlers/devices.ts";
 import { planOf, soon, World } from "./world.testing.ts";
 
 /* What the original's daemon has left on a node: taps by numbers, sets and chains by hashes. */
@@ -50,9 +50,10 @@ test("a node of the original is taken over while a connection is open", async ()
 });
 
 test("devices are renamed by MAC and by tag, and those of nobody here are left alone", () => {
-  const link = (name: string, address = "") => {
+  const link = (name: string, address = "", vlan: Partial<Link> = {}): readonly [string, Link] => {
     const more = { master: null, isUp: true, isHairpin: false, kind: null, addresses: new Set<string>() };
-    return [name, { name, mac: address, ...more }] as const;
+    const none = { index: 1, mtu: 1500, lower: null, number: null, local: null, remotes: new Set<string>() };
+    return [name, { name, mac: address, ...more, ...none, ...vlan }];
   };
   const links = new Map([
     link("vnet0", "fe:0d:A7:f0:59:59"),
@@ -61,11 +62,15 @@ test("devices are renamed by MAC and by tag, and those of nobody here are left a
     link("vn_i-00000002"),
     link("eucabr514"),
     link("eucabr515"),
+    link("em2.514", "", { kind: "vlan", lower: "em2", number: 514, master: "eucabr514" }),
+    // One of the site's own, and one of another device.
+    link("em2.700", "", { kind: "vlan", lower: "em2", number: 700 }),
+    link("em1.514", "", { kind: "vlan", lower: "em1", number: 514 }),
   ]);
   const taps = ["vn_i-a7f05959", "vn_i-00000002"].map((name) => ({ name, bridge: "br0" }));
   const bridges = [{ name: "sg-e33c6cf3", tag: 514, gateway: null, prefixLength: 28 }];
   assert.deepEqual(
-    renamedDevices({ taps, bridges }, { links }).map(({ device, name }) => `${device} ${name}`),
-    ["vnet0 vn_i-a7f05959", "eucabr514 sg-e33c6cf3"],
+    renamedDevices({ taps, bridges, wire: "em2" }, { links }).map(({ device, name }) => `${device} ${name}`),
+    ["vnet0 vn_i-a7f05959", "eucabr514 sg-e33c6cf3", "em2.514 vl_514"],
   );
 });

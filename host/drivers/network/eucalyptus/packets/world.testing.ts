@@ -9,6 +9,7 @@ import { createPlanDriver, type LocalNetwork } from "../driver.ts";
 import { type Run, runner } from "../handlers/run.ts";
 import { type LocalConfiguration, type LocalPlan, localDefaults } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
+import type { FoundTag, Tags } from "../tags/tags.ts";
 
 /** Machines that are network namespaces, on which the real tools run and between which real packets go. All ends with the test. */
 export class World {
@@ -65,7 +66,11 @@ export class World {
   }
   /** A network service of one machine, as a process of the host would have it. */
   service(machine: Machine, name: string, run = this.run(machine)): NetworkService<LocalPlan, LocalNetwork, unknown> {
-    const driver = createPlanDriver({ run, dhcpDirectory: join(this.directory, name, "dhcp") });
+    const driver = createPlanDriver({
+      run,
+      tags: this.#tags(machine, name),
+      dhcpDirectory: join(this.directory, name, "dhcp"),
+    });
     const modes = ["EDGE", "MANAGED", "MANAGED-NOVLAN", "STATIC", "SYSTEM"];
     const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
       drivers: new Map(modes.map((mode) => [mode, driver])),
@@ -73,6 +78,21 @@ export class World {
     });
     this.#services.push(service);
     return service;
+  }
+  /** Of a machine: a process that is there, once it is asked for anything. */
+  #tags(machine: Machine, name: string): Tags {
+    let process: Agent | null = null;
+    const ask = <T>(method: string, ...args: readonly unknown[]): Promise<T> => {
+      if (process === null) {
+        process = new Agent(machine, "../../eucalyptus/packets/tags-process.testing.ts", join("/run", `cells-${name}`));
+        this.#agents.push(process);
+      }
+      return process.call<T>(method, ...args);
+    };
+    return {
+      read: async () => (process === null ? [] : ask<readonly FoundTag[]>("read")),
+      apply: (wanted) => ask<void>("apply", wanted),
+    };
   }
   /** Asks for an address as a guest does, so often; false: nobody gives it one. */
   lease(guest: Machine, tries = 3): boolean {

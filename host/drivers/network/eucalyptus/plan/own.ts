@@ -3,7 +3,7 @@ import type { IngressRule, Instance, NetworkView } from "../../../../../model/eu
 import { matchOf } from "./ingress.ts";
 import type { Lookup } from "./lookup.ts";
 import { metadataPort, metadataText } from "./metadata.ts";
-import type { LocalConfiguration, LocalPlan, Table } from "./plan.ts";
+import type { LocalConfiguration, LocalPlan, Table, TunnelPlan } from "./plan.ts";
 import { joined, TableBuilder } from "./tables.ts";
 
 /*
@@ -14,6 +14,7 @@ import { joined, TableBuilder } from "./tables.ts";
 
 export const ownPrefix = "CELLS_";
 const [guard, asked, announced] = ["CELLS_GUARD", "CELLS_ASKED", "CELLS_ANNOUNCED"] as const;
+const tunnelled = "CELLS_TUNNELS";
 const [input, outgoing, metadata] = ["CELLS_INPUT", "CELLS_OUTGOING", "CELLS_METADATA"] as const;
 
 /** Where groups share one bridge, an instance that is held to its group's segment there: what is for others goes by the gateway. */
@@ -84,6 +85,32 @@ export function planInput(
   filter.add(input, `${from} -j DROP`);
   return filter.table();
 }
+/**
+ * Of tunnels between clusters: they are spoken to by the network hosts at their other ends alone, and each cluster has a DHCP server of its own,
+ * which would say no to what the other's instances ask for.
+ */
+export function planTunnels(tunnels: readonly TunnelPlan[]): {
+  readonly [tool in "iptables" | "ebtables"]: readonly Table[];
+} {
+  if (tunnels.length === 0) return { iptables: [], ebtables: [] };
+  const [filter, bridged] = [new TableBuilder("filter", ["INPUT"]), new TableBuilder("filter", [])];
+  filter.chain(tunnelled);
+  filter.add("INPUT", `-j ${tunnelled}`);
+  const port = `-p udp -m udp --dport ${tunnelPort}`;
+  for (const remote of new Set(tunnels.flatMap(({ remotes }) => remotes)))
+    filter.add(tunnelled, `-s ${remote}/32 ${port} -j RETURN`);
+  filter.add(tunnelled, `${port} -j DROP`);
+  bridged.chain(tunnelled);
+  for (const chain of ["INPUT", "FORWARD", "OUTPUT"]) {
+    bridged.chain(chain, "ACCEPT");
+    bridged.add(chain, `-j ${tunnelled}`);
+  }
+  for (const side of ["-i", "-o"])
+    bridged.add(tunnelled, `-p IPv4 ${side} vx_+ --ip-proto udp --ip-dport 67:68 -j DROP`);
+  return { iptables: [filter.table()], ebtables: [bridged.table()] };
+}
+/** VXLAN's. */
+export const tunnelPort = 4789;
 /** What instances ask for metadata stays on this machine, before it could go to the cloud controller. @param from as for `planInput` */
 export function planMetadata(from: string): Table {
   const nat = new TableBuilder("nat", ["PREROUTING"]);

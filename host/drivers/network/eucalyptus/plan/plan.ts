@@ -27,6 +27,8 @@ export interface LocalConfiguration {
   readonly metadataPrivate: boolean;
   /** The site has a router at the gateway's address; otherwise each node is the gateway of its instances. */
   readonly siteGateway: boolean;
+  /** No tunnels between clusters. */
+  readonly tunnelsDisabled: boolean;
   /** This machine answers its own instances for metadata; otherwise the cloud controller does. */
   readonly metadataHere: boolean;
   /** What instances send out needs a rule of their groups; the original lets all out. */
@@ -43,6 +45,7 @@ export const localDefaults: LocalConfiguration = Object.freeze({
   bridgeMac: "00:00:00:00:00:00",
   metadataPrivate: false,
   siteGateway: false,
+  tunnelsDisabled: false,
   metadataHere: false,
   outgoingClosed: false,
   underlay: Object.freeze([]),
@@ -90,6 +93,16 @@ export interface BridgePlan {
   readonly gateway: number | null;
   readonly prefixLength: number;
 }
+/** Of a group that has members in other clusters: what is sent in its VLAN there is here, too. */
+export interface TunnelPlan {
+  /** The VLAN's, and the tunnel's number. */
+  readonly tag: number;
+  readonly bridge: string;
+  /** This machine's address. */
+  readonly local: string;
+  /** Those of the other clusters' active network hosts. */
+  readonly remotes: readonly string[];
+}
 /** A device of an instance, which is a port of a bridge. */
 export interface TapPlan {
   readonly name: string;
@@ -115,9 +128,14 @@ export interface LocalPlan {
   /** The machine's own bridge, whose MAC stays as it is; null: none is needed. */
   readonly bridge: { readonly name: string; readonly mac: string } | null;
   readonly bridges: readonly BridgePlan[];
+  /** The device whose VLANs are ports of `bridges`. */
+  readonly wire: string;
+  readonly tunnels: readonly TunnelPlan[];
   readonly taps: readonly TapPlan[];
   /** Packets are passed from device to device here. */
   readonly forwards: boolean;
+  /** Whether iptables see what passes a bridge here; null: as it is. */
+  readonly filtersBridges: boolean | null;
   readonly addresses: readonly DeviceAddress[];
   /** Addresses that a device has only where the plan gives it them. */
   readonly managed: readonly { readonly device: string; readonly ranges: readonly AddressRange[] }[];
@@ -138,12 +156,15 @@ export const emptyPlan = ({ mode }: NetworkView, { peer }: Self, warnings: reado
   ebtables: [],
   dhcp: null,
   bridges: [],
+  wire: "",
+  tunnels: [],
   addresses: [],
   managed: [],
   own: { iptables: [], ebtables: [] },
   bridge: null,
   taps: [],
   forwards: false,
+  filtersBridges: null,
   segments: [],
   warnings,
 });
