@@ -146,7 +146,7 @@ test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing
     const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
       drivers: new Map([
         ["EDGE", createPlanDriver({ run: there, dhcpDirectory: join(directory, "edge") })],
-        ["MANAGED", createPlanDriver({ run: there, dhcpDirectory: join(directory, "managed") })],
+        ["MANAGED-NOVLAN", createPlanDriver({ run: there, dhcpDirectory: join(directory, "managed") })],
       ]),
       configuration: async () => ({}),
     });
@@ -164,7 +164,9 @@ test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing
     await service.flush();
     assert.deepEqual(service.state.failed, {});
     assert.equal(rules().replace("-A EUCA_FILTER_FWD_PREUSERHOOK -s 203.0.113.1/32 -j DROP\n", ""), whole);
-    await service.offer({ mode: "MANAGED", global: plan("managed-02-two-groups", "10.111.1.54", "network") });
+    const flat = (text: string): string => text.replace("<value>MANAGED</value>", "<value>MANAGED-NOVLAN</value>");
+    const global = plan("managed-02-two-groups", "10.111.1.54", "network", flat);
+    await service.offer({ mode: "MANAGED-NOVLAN", global });
     assert.deepEqual(service.state.failed, {});
     assert.match(rules(), /:FORWARD DROP/);
     assert.ok(!rules().includes("EUCA_NAT_PRE -"));
