@@ -44,10 +44,10 @@ async function world(t: TestContext, limits: Partial<FollowLimits> = {}, everyMs
           reads.count += 1;
           reads.topics.push(name);
           const found = rows[name];
-          if (found === "silent") return new Promise<Rows>(() => undefined);
+          if (found === "silent") return new Promise<{ rows: Rows }>(() => undefined);
           if (found === undefined) throw refused(404, "not-found", `there is no ${name}`);
           if (found instanceof Error) throw found;
-          return found;
+          return { rows: found };
         },
         watch: (changed: () => void, signal: AbortSignal) => {
           wakes.add(changed);

@@ -11,7 +11,10 @@ const rowsOf: fc.Arbitrary<Rows> = fc
   .dictionary(key, fc.oneof(fc.integer({ min: 0, max: 2 }), fc.constant({ x: [1] })), { maxKeys: 4 })
   .map((rows) => JSON.parse(JSON.stringify(rows)));
 const change = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ kind: fc.constant("rows" as const), rows: rowsOf }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant("rows" as const), rows: rowsOf, of: fc.constantFrom(null, 0, 1, 2) }),
+  },
   fc.constantFrom(
     { kind: "stale" as const },
     { kind: "repeat" as const },
@@ -35,14 +38,16 @@ test("whatever is repeated, lost or cut off, who follows comes to the rows as th
       let isCut = true;
       let isLosing = false;
       const seen: FollowEvent[] = [];
-      const was = new Map<string, Rows>();
-      const note = (): void => void was.set(`${ring.run}.${ring.position.n}`, ring.rows);
+      const was = new Map<string, readonly [Rows, number | null]>();
+      const note = (): void =>
+        void was.set(`${ring.run}.${ring.position.n}`, [ring.rows, ring.since(undefined, time)[0]?.version ?? null]);
       const hear = (event: FollowEvent): void => {
         seen.push(event);
         const next = reduced(followed, event);
         followed = next.followed;
         const topic = followed.topics.get("cells");
-        if (topic !== undefined) assert.deepEqual(topic.rows, was.get(`${topic.run}.${topic.n}`), "it was so");
+        if (topic !== undefined)
+          assert.deepEqual([topic.rows, topic.version], was.get(`${topic.run}.${topic.n}`), "it was so");
         if (next.isGap) resume();
       };
       const resume = (): void => {
@@ -59,8 +64,12 @@ test("whatever is repeated, lost or cut off, who follows comes to the rows as th
         if (each.kind === "lose") isLosing = true;
         if (each.kind === "anew") ring = make();
         if (each.kind === "anew") isCut = true;
-        const rows = each.kind === "rows" ? each.rows : each.kind === "stale" ? null : undefined;
-        const event = rows === undefined ? null : ring.take(rows, rows === null ? "nobody answers" : undefined, time);
+        const event =
+          each.kind === "rows"
+            ? ring.take({ rows: each.rows, ...(each.of === null ? {} : { version: each.of }) }, undefined, time)
+            : each.kind === "stale"
+              ? ring.take(null, "nobody answers", time)
+              : null;
         note();
         if (event !== null && !isCut && !isLosing) hear(event);
         if (event !== null) isLosing = false;
@@ -74,6 +83,16 @@ test("whatever is repeated, lost or cut off, who follows comes to the rows as th
   );
 });
 
+test("another version is told though no row is another one", () => {
+  const ring = new Ring("cell:shop", "r1");
+  ring.take({ rows: { a: 1 }, version: 3 }, undefined, time);
+  assert.equal(ring.take({ rows: { a: 1 }, version: 3 }, undefined, time), null);
+  const { rows, version } =
+    ring.take({ rows: { a: 1 }, version: 4 }, undefined, time) ?? assert.fail("nothing was told");
+  assert.deepEqual([rows, version], [{}, 4]);
+  assert.equal(ring.take(null, "nobody answers", time)?.version, 4, "what is shown is of that one still");
+});
+
 test("deltas name what changed alone, and nothing where nothing did", () => {
   assert.deepEqual(deltaOf({ a: 1, b: { x: 1 } }, { b: { x: 1 }, c: 2 }), { rows: { c: 2 }, gone: ["a"] });
   assert.equal(deltaOf({ a: { x: 1, y: 2 } }, { a: { y: 2, x: 1 } }), null);
@@ -81,7 +100,7 @@ test("deltas name what changed alone, and nothing where nothing did", () => {
 
 test("who was away for longer than deltas are kept, or followed another run, gets all rows", () => {
   const ring = new Ring("cells", "r1");
-  for (let n = 1; n <= keptDeltas.most + 5; n += 1) ring.take({ a: n }, undefined, time);
+  for (let n = 1; n <= keptDeltas.most + 5; n += 1) ring.take({ rows: { a: n } }, undefined, time);
   const kinds = (run: string, n: number) => ring.since({ run, n }, time).map(({ kind }) => kind);
   assert.deepEqual(kinds("r1", keptDeltas.most + 4), ["delta"]);
   assert.deepEqual(kinds("r1", keptDeltas.most + 5), []);
@@ -92,7 +111,7 @@ test("who was away for longer than deltas are kept, or followed another run, get
     ["r0", 69],
   ] as const)
     assert.deepEqual(kinds(run, n), ["snapshot"]);
-  ring.take({ a: "x".repeat(keptDeltas.characters) }, undefined, time);
+  ring.take({ rows: { a: "x".repeat(keptDeltas.characters) } }, undefined, time);
   assert.deepEqual(kinds("r1", keptDeltas.most + 5), ["snapshot"], "one that is too long is not kept");
 });
 

@@ -1,6 +1,13 @@
 import type { FollowEvent, Position, Rows } from "../../model/contract/follow/follow.ts";
 import { deltaOf } from "../../model/contract/follow/reduce.ts";
 
+/** All rows of a topic, as they were read at once. */
+export interface Reading {
+  readonly rows: Rows;
+  /** Of the cell's model that they are of. */
+  readonly version?: number;
+}
+
 /** Of one topic: what who was away for a moment may get instead of all rows. */
 export const keptDeltas = { most: 64, characters: 1024 * 1024 } as const;
 
@@ -14,6 +21,7 @@ export class Ring {
   #n = 0;
   #rows: Rows = {};
   #stale: string | undefined;
+  #version: number | undefined;
   #deltas: { readonly event: FollowEvent; readonly characters: number }[] = [];
   #characters = 0;
 
@@ -31,13 +39,15 @@ export class Ring {
   }
 
   /**
-   * What is so now. @param rows null: as before, but nobody has said so. @param stale why it may be old
+   * What is so now. @param read null: as before, but nobody has said so. @param stale why it may be old
    * @returns what is to be told; null: nothing has changed
    */
-  take(rows: Rows | null, stale: string | undefined, time: string): FollowEvent | null {
+  take(read: Reading | null, stale: string | undefined, time: string): FollowEvent | null {
+    const { rows, version } = read ?? { rows: null, version: this.#version };
     const delta = rows === null ? null : deltaOf(this.#rows, rows);
-    if (delta === null && stale === this.#stale) return null;
+    if (delta === null && stale === this.#stale && version === this.#version) return null;
     this.#rows = rows ?? this.#rows;
+    this.#version = version;
     this.#stale = stale;
     this.#n += 1;
     const event: FollowEvent = {
@@ -47,6 +57,7 @@ export class Ring {
       ...this.position,
       rows: delta?.rows ?? {},
       gone: delta?.gone ?? [],
+      ...(version === undefined ? {} : { version }),
       ...(stale === undefined ? {} : { stale }),
     };
     const characters = JSON.stringify(event).length;
@@ -64,6 +75,7 @@ export class Ring {
     if (missed <= this.#deltas.length)
       return this.#deltas.slice(this.#deltas.length - missed).map(({ event }) => event);
     const stale = this.#stale === undefined ? {} : { stale: this.#stale };
-    return [{ kind: "snapshot", time, topic: this.topic, ...this.position, rows: this.#rows, ...stale }];
+    const version = this.#version === undefined ? {} : { version: this.#version };
+    return [{ kind: "snapshot", time, topic: this.topic, ...this.position, rows: this.#rows, ...version, ...stale }];
   }
 }

@@ -10,7 +10,7 @@ const answer = (status: number, body: Readable | object): PeerResponse => {
   const text = async (): Promise<string> => JSON.stringify(body);
   return {
     status,
-    headers: {},
+    headers: { etag: '"7"' },
     body: body instanceof Readable ? body : Readable.from([]),
     text,
   } as unknown as PeerResponse;
@@ -51,6 +51,7 @@ function readers(more: Partial<Readers> = {}): Readers & { readonly asked: strin
   };
 }
 const { signal } = new AbortController();
+const rowsOf = async (...asked: Parameters<typeof sourceOf>) => (await (await sourceOf(...asked)).read(signal)).rows;
 
 test("each topic is read by what the same person could ask for, and has nothing else", async () => {
   const all = readers();
@@ -58,27 +59,27 @@ test("each topic is read by what the same person could ask for, and has nothing 
   await assert.rejects(sourceOf(all, { kind: "cell", cell: "bank" }, "ann"), /there is no cell "bank"/);
   await assert.rejects(sourceOf(all, { kind: "counters", cell: "bank" }, "ann"), /there is no cell "bank"/);
   assert.deepEqual(all.asked, [], "nobody is asked of a cell that is not there for who asks");
-  assert.deepEqual(await (await sourceOf(all, { kind: "counters", cell: "shop" }, "ann")).read(signal), {
+  assert.deepEqual(await rowsOf(all, { kind: "counters", cell: "shop" }, "ann"), {
     summary: { missing: 1 },
     "rule/shop/rule": { path: "shop/rule", packets: 3, bytes: 30 },
   });
   assert.deepEqual(all.asked.splice(0), ["counters shop"]);
-  assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "cells" }, "ann")).read(signal)), ["shop"]);
-  assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "cells" }, "operator")).read(signal)), [
-    "shop",
-    "bank",
-  ]);
-  assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "status" }, "operator")).read(signal)), [
-    "installation",
-  ]);
+  assert.deepEqual(Object.keys(await rowsOf(all, { kind: "cells" }, "ann")), ["shop"]);
+  assert.deepEqual(Object.keys(await rowsOf(all, { kind: "cells" }, "operator")), ["shop", "bank"]);
+  assert.deepEqual(Object.keys(await rowsOf(all, { kind: "status" }, "operator")), ["installation"]);
   await assert.rejects(sourceOf(all, { kind: "ha" }, "ann"), /the topic ha is for the operator/);
-  assert.deepEqual(await (await sourceOf(all, { kind: "ha" }, "operator")).read(signal), {
+  assert.deepEqual(await rowsOf(all, { kind: "ha" }, "operator"), {
     summary: { protected: 2, storm: null },
   });
   const none = readers({ ha: async () => Promise.reject(refused(404, "ha/none", "there is none")) });
-  assert.deepEqual(await (await sourceOf(none, { kind: "ha" }, "operator")).read(signal), {});
-  const rows = await (await sourceOf(all, { kind: "cell", cell: "shop" }, "ann")).read(signal);
-  assert.deepEqual(rows, { "shop/vm": { type: "VM", state: { phase: "ready" } } }, "states, and nothing of the model");
+  assert.deepEqual(await rowsOf(none, { kind: "ha" }, "operator"), {});
+  const read = await (await sourceOf(all, { kind: "cell", cell: "shop" }, "ann")).read(signal);
+  assert.equal(read.version, 7, "of which model, as who answers says");
+  assert.deepEqual(
+    read.rows,
+    { "shop/vm": { type: "VM", state: { phase: "ready" } } },
+    "states, and nothing of the model",
+  );
   assert.deepEqual(all.asked, ["ann shop model?state=true"]);
 });
 
@@ -106,7 +107,7 @@ test("who may not see the cell any more is refused at the next reading, in the c
     ask: async () => (isOver ? answer(403, { error: { code: "forbidden", message: "ann may not" } }) : answer(404, {})),
   });
   const source = await sourceOf(all, { kind: "cell", cell: "shop" }, "ann");
-  assert.deepEqual(await source.read(signal), {}, "a cell without a model has no elements");
+  assert.deepEqual(await source.read(signal), { rows: {} }, "a cell without a model has no elements");
   isOver = true;
   await assert.rejects(
     source.read(signal),

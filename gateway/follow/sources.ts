@@ -51,15 +51,19 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
   if (topic.kind === "status") {
     if (!isOperator)
       throw refused(403, "forbidden", "the topic status is for the operator, by the operator's credential");
-    return { read: async () => rowsOfStatus(await readers.status()), watch: watchServices, everyMs: statusEveryMs };
+    return {
+      read: async () => ({ rows: rowsOfStatus(await readers.status()) }),
+      watch: watchServices,
+      everyMs: statusEveryMs,
+    };
   }
   if (topic.kind === "ha") {
     if (!isOperator) throw refused(403, "forbidden", "the topic ha is for the operator, by the operator's credential");
-    return { read: () => haRows(readers), watch: watchServices, everyMs: statusEveryMs };
+    return { read: async () => ({ rows: await haRows(readers) }), watch: watchServices, everyMs: statusEveryMs };
   }
   if (topic.kind === "cells")
     return {
-      read: async () => rowsOfCells(await readers.cells(authorization)),
+      read: async () => ({ rows: rowsOfCells(await readers.cells(authorization)) }),
       watch: watchServices,
       everyMs: isOperator ? statusEveryMs : listEveryMs,
     };
@@ -71,13 +75,16 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
   await readers.requireCell(cell, authorization);
   if (topic.kind === "counters")
     return {
-      read: async (signal) => rowsOfCounters(await readers.counters(cell, authorization, signal)),
+      read: async (signal) => ({ rows: rowsOfCounters(await readers.counters(cell, authorization, signal)) }),
       watch: () => undefined,
       everyMs: countersEveryMs,
     };
   return {
     // Without a model a cell has no elements.
-    read: async (signal) => rowsOfCell(await modelOf(readers, cell, authorization, { signal, whereNone: {} })),
+    read: async (signal) => {
+      const { model, version } = await versionOf(readers, cell, authorization, { signal, whereNone: {} });
+      return { rows: rowsOfCell(model), ...(version === null ? {} : { version }) };
+    },
     watch: (changed, signal) => void watchCell(readers, cell, authorization, { changed, signal }),
     everyMs: cellEveryMs,
   };
@@ -99,18 +106,27 @@ interface HowRead {
   readonly whereNone?: Json;
 }
 /** With `$state`, as whoever shows this may read it. Rejects with the refusal of who answers. */
-export async function modelOf(
+export const modelOf = async (
+  readers: Pick<Readers, "requireCell" | "ask">,
+  cell: string,
+  authorization: string,
+  how: HowRead,
+): Promise<Json> => (await versionOf(readers, cell, authorization, how)).model;
+
+async function versionOf(
   readers: Pick<Readers, "requireCell" | "ask">,
   cell: string,
   authorization: string,
   { signal, whereNone }: HowRead,
-): Promise<Json> {
+): Promise<{ readonly model: Json; readonly version: number | null }> {
   await readers.requireCell(cell, authorization);
   const answer = await readers.ask(cell, "model?state=true", authorization, { signal, follows: false });
   const text = await answer.text();
   const read = parseJson(text);
-  if (answer.status === 200 && read.ok) return read.value;
-  if (answer.status === 404 && whereNone !== undefined) return whereNone;
+  const [, version = null] = /^"(\d{1,15})"$/.exec(String(answer.headers.etag)) ?? [];
+  if (answer.status === 200 && read.ok)
+    return { model: read.value, version: version === null ? null : Number(version) };
+  if (answer.status === 404 && whereNone !== undefined) return { model: whereNone, version: null };
   const message = `the controller of ${cell} answered ${answer.status}`;
   throw refusalIn(answer.status, text, "controller-unreachable", message);
 }

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FollowEvent, Position, Rows } from "../../model/contract/follow/follow.ts";
 import { RefusedError } from "../requests/refused.ts";
-import { Ring } from "./ring.ts";
+import { type Reading, Ring } from "./ring.ts";
 
 /** Where the rows of a topic come from. */
 export interface TopicSource {
   /** All of them now. Rejects with a refusal (401, 403, 404) where whoever follows may not see them, or there is no such thing any more. */
-  read(signal: AbortSignal): Promise<Rows>;
+  read(signal: AbortSignal): Promise<Reading>;
   /** Tells when they may have changed. */
   watch(changed: () => void, signal: AbortSignal): void;
   /** Some of it changes without being told: it is read again after so many ms at the latest. */
@@ -130,11 +130,11 @@ export class FollowedTopic {
       try {
         source ??= await this.#begin();
         waitMs = source.everyMs;
-        const rows = await this.#readOf(source);
+        const read = await this.#readOf(source);
         if (signal.aborted) break;
         this.#isRead = true;
         this.#unheard = null;
-        this.#take(rows, undefined);
+        this.#take(read, undefined);
       } catch (error) {
         if (signal.aborted) break;
         if (error instanceof RefusedError && [400, 401, 403, 404].includes(error.statusCode)) {
@@ -163,7 +163,7 @@ export class FollowedTopic {
     return source;
   }
   /** One that never answers is given up: whoever is asked then may be another one. */
-  async #readOf(source: TopicSource): Promise<Rows> {
+  async #readOf(source: TopicSource): Promise<Reading> {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, this.#stopping.signal]);
     // Who stops the topic waits for nobody.
@@ -190,11 +190,11 @@ export class FollowedTopic {
     const whose = cell === undefined ? `the topic ${topic}` : `the cell "${cell}"`;
     return this.#isRead ? `nothing was heard of ${whose} for a while` : `nothing was heard of ${whose} yet`;
   }
-  #take(rows: Rows | null, stale: string | undefined): void {
-    if (rows === null && !this.#isRead) {
+  #take(read: Reading | null, stale: string | undefined): void {
+    if (read === null && !this.#isRead) {
       this.#unheard = stale ?? null;
       this.#tell();
-    } else if (this.#ring.take(rows, stale, now()) !== null) this.#tell();
+    } else if (this.#ring.take(read, stale, now()) !== null) this.#tell();
   }
   #tell(): void {
     for (const follower of [...this.#followers]) follower.changed();

@@ -2,6 +2,7 @@ import type { Refusal } from "../../model/api.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
+import { Once } from "./once.ts";
 
 /** The gateway refused, or could not be reached (status 0). */
 export class Refused extends Error {
@@ -99,3 +100,15 @@ function jsonIn(text: string): unknown {
     return null;
   }
 }
+
+const once = new Once(() => crypto.randomUUID());
+/** A change that is made once, also where its answer is lost and somebody asks for it again. */
+export const askOnce = <N extends RouteName>(
+  name: N,
+  method: Routes[N]["method"],
+  path: string,
+  asked: Asked = {},
+): Promise<Answered<N>> =>
+  once.ask(JSON.stringify([method, path, asked]), (key) =>
+    ask(name, method, path, { ...asked, headers: { ...asked.headers, "idempotency-key": key } }),
+  );

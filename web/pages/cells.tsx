@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { CellSummary, Changed } from "../../model/api.ts";
 import { whyNot } from "../../model/contract/actions/actions.ts";
-import { ask, type Refused } from "../data/api.ts";
+import { ask, askOnce, type Refused } from "../data/api.ts";
 import { Failed, useDoing } from "../parts/act.tsx";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
@@ -98,7 +98,8 @@ function useDeletion(cell: string) {
         ...(dryRun ? [] : allowed.map((path) => ["allowDestroy", path])),
       ]);
       try {
-        const { value } = await ask("deleteModel", "DELETE", `/cells/${encodeURIComponent(cell)}/model?${query}`, {
+        const change = dryRun ? ask<"deleteModel"> : askOnce<"deleteModel">;
+        const { value } = await change("deleteModel", "DELETE", `/cells/${encodeURIComponent(cell)}/model?${query}`, {
           headers: version === null ? {} : { "if-match": `"${version}"` },
         });
         if (dryRun) setPlanned(value);
@@ -198,8 +199,7 @@ function Harvest({ path, onDone }: { path: string; onDone: (name: string) => Pro
   const keep = (): void =>
     void run(async () => {
       const body = JSON.stringify(newVolumeOf({ ...emptyForm, name, origin: "cell", of: path }));
-      const headers = { "idempotency-key": crypto.randomUUID() };
-      await ask("addVolume", "POST", "/volumes", { body, headers });
+      await askOnce("addVolume", "POST", "/volumes", { body });
       await onDone(name);
     });
   return (

@@ -1,7 +1,7 @@
 import { type DragEvent, useEffect, useRef, useState } from "react";
 import { type Asker, whyNot } from "../../model/contract/actions/actions.ts";
 import type { TrialAnswer } from "../../model/contract/operator/placement.ts";
-import { ask } from "../data/api.ts";
+import { ask, askOnce } from "../data/api.ts";
 import { Failed, useDoing } from "../parts/act.tsx";
 import { Command, Share, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
@@ -39,7 +39,7 @@ export function Placement({ who }: PageProps) {
   const move = async (): Promise<void> => {
     if (chosen === null || target === null) return;
     const body = JSON.stringify({ vm: chosen.path, to: target });
-    await ask("moveVm", "POST", `/cells/${encodeURIComponent(chosen.cell)}/moves`, { body });
+    await askOnce("moveVm", "POST", `/cells/${encodeURIComponent(chosen.cell)}/moves`, { body });
     setOrdered({ vm: chosen.vm, to: target });
     setTarget(null);
     setChosen(null);

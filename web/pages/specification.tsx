@@ -1,6 +1,6 @@
 import { useEffect, useId, useState } from "react";
 import { bundleMediaType, type Changed } from "../../model/api.ts";
-import { ask, type Refused } from "../data/api.ts";
+import { ask, askOnce, type Refused } from "../data/api.ts";
 import { loadText, type Text } from "../data/text.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
 import { MachineForm } from "../parts/machine-form.tsx";
@@ -119,7 +119,8 @@ function useEditor(cell: string, who: string) {
     const query = new URLSearchParams(dryRun ? { dryRun: "true" } : allowed.map((path) => ["allowDestroy", path]));
     const main = nameFor(loaded.main, text);
     try {
-      const { value, version } = await ask("putModel", "PUT", `/cells/${encodeURIComponent(cell)}/model?${query}`, {
+      const change = dryRun ? ask<"putModel"> : askOnce<"putModel">;
+      const { value, version } = await change("putModel", "PUT", `/cells/${encodeURIComponent(cell)}/model?${query}`, {
         body: JSON.stringify({ main, files: { [main]: text } }),
         type: bundleMediaType,
         headers: { "if-match": `"${loaded.version}"` },
@@ -260,7 +261,9 @@ function nameFor(main: string, text: string): string {
 }
 /** What became of it, live. */
 function Followed({ cell, changed }: { cell: string; changed: Changed }) {
-  const elements = elementsIn(useKnown().followed).filter((each) => each.cell === cell);
+  const { followed } = useKnown();
+  const known = followed.topics.get(`cell:${cell}`)?.version ?? null;
+  const elements = elementsIn(followed).filter((each) => each.cell === cell);
   const open = elements.filter(({ state }) => state.phase !== "ready");
   const waitedFor =
     open.length === 0 ? "All of it is ready." : `${open.length} of ${elements.length} elements are on their way.`;
@@ -268,7 +271,7 @@ function Followed({ cell, changed }: { cell: string; changed: Changed }) {
     <>
       <p role="status">
         <strong>Version {changed.version} is applied. </strong>
-        {isHeardOf(changed.plan, elements) ? waitedFor : "What becomes of it is asked."}
+        {isHeardOf(changed, known, elements) ? waitedFor : "What becomes of it is asked."}
       </p>
       <OpenedShown changed={changed} />
       <ul className="lines">

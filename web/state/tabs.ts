@@ -164,9 +164,10 @@ export class Tabs {
 function snapshotOf(followed: Followed, topic: string, nowMs: number): FollowEvent | null {
   const known = followed.topics.get(topic);
   if (known === undefined) return null;
-  const { run, n, rows, stale } = known;
+  const { run, n, rows, version, stale } = known;
   const time = new Date(nowMs).toISOString();
-  return { kind: "snapshot", time, topic, run, n, rows, ...(stale === null ? {} : { stale }) };
+  const of = version === null ? {} : { version };
+  return { kind: "snapshot", time, topic, run, n, rows, ...of, ...(stale === null ? {} : { stale }) };
 }
 
 /** What a tab knows after an event, and whether it has to ask for its topics anew. */

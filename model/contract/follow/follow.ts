@@ -25,6 +25,8 @@ export interface FollowEvent {
   /** Of a delta: one more than that of the event before, in its run and topic. */
   readonly n?: number;
   readonly rows?: Rows;
+  /** Of which version of the cell's model they are; absent: nobody has said. */
+  readonly version?: number;
   readonly gone?: readonly string[];
   /** What is shown may be old, since somebody does not answer, a sentence. Absent: it is of now. */
   readonly stale?: string;
@@ -39,6 +41,7 @@ export const followEvent = record<FollowEvent>(
     run: optional(text()),
     n: optional(integer(0)),
     rows: optional(dictionary(json)),
+    version: optional(integer(0)),
     gone: optional(list(text())),
     stale: optional(text()),
     why: optional(text()),

@@ -8,6 +8,8 @@ import type { FollowEvent, Position, Rows } from "./follow.ts";
  */
 export interface FollowedTopic extends Position {
   readonly rows: Rows;
+  /** Of the cell's model that they are of; null: nobody has said. */
+  readonly version: number | null;
   /** What is shown may be old, and why; null: it is of now. */
   readonly stale: string | null;
 }
@@ -24,7 +26,7 @@ export function reduced(
   followed: Followed,
   event: FollowEvent,
 ): { readonly followed: Followed; readonly isGap: boolean } {
-  const { kind, topic, run, n, rows = {}, gone = [], stale = null, why = "" } = event;
+  const { kind, topic, run, n, rows = {}, gone = [], stale = null, why = "", version = null } = event;
   if (topic === undefined) return { followed, isGap: false };
   const topics = new Map(followed.topics);
   const unheard = new Map(followed.unheard);
@@ -39,10 +41,10 @@ export function reduced(
   }
   if (run === undefined || n === undefined) return { followed, isGap: false };
   const before = topics.get(topic);
-  if (kind === "snapshot") topics.set(topic, { run, n, rows, stale });
+  if (kind === "snapshot") topics.set(topic, { run, n, rows, version, stale });
   else if (before?.run === run && n <= before.n) return { followed, isGap: false };
   else if (before?.run === run && n === before.n + 1)
-    topics.set(topic, { run, n, stale, rows: patched(before.rows, rows, gone) });
+    topics.set(topic, { run, n, stale, version, rows: patched(before.rows, rows, gone) });
   else topics.delete(topic);
   const ended = new Map(followed.ended);
   ended.delete(topic);

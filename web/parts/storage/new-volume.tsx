@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { isUpload } from "../../../model/cell/image-name.ts";
 import type { PersistentVolume } from "../../../model/contract/tenancy/volumes/volumes.ts";
-import { ask } from "../../data/api.ts";
+import { ask, askOnce } from "../../data/api.ts";
 import { cellsIn, elementsIn } from "../../state/known.ts";
 import {
   commandOfNew,
@@ -34,9 +34,7 @@ export function NewVolumeForm({ cell, volumes, hasImages, onDone }: NewVolumePro
   const send = (event: FormEvent): void => {
     event.preventDefault();
     void run(async () => {
-      // Asked again after an answer that was lost it makes no second one.
-      const headers = { "idempotency-key": crypto.randomUUID() };
-      await ask("addVolume", "POST", "/volumes", { body: JSON.stringify(newVolumeOf(form)), headers });
+      await askOnce("addVolume", "POST", "/volumes", { body: JSON.stringify(newVolumeOf(form)) });
       await onDone();
       setForm({ ...emptyForm, origin: form.origin });
     });

@@ -10,7 +10,7 @@ import {
   type VolumeRight,
   volumeRights,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
-import { ask } from "../../data/api.ts";
+import { ask, askOnce } from "../../data/api.ts";
 import { commandOf } from "../../state/command.ts";
 import {
   type ChangeForm,
@@ -276,8 +276,7 @@ function Clone({ volume, asker, onDone }: DetailsProps) {
         asker={asker}
         subject={subjectOf(volume)}
         run={async () => {
-          const headers = { "idempotency-key": crypto.randomUUID() };
-          await ask("addVolume", "POST", "/volumes", { body, headers });
+          await askOnce("addVolume", "POST", "/volumes", { body });
           await onDone();
           setCalled("");
         }}

@@ -37,8 +37,16 @@ test("what was known before a plan says nothing of what it makes", () => {
       step("create", { path: "shop/it" as ElementPath }),
     ],
   };
-  assert.equal(isHeardOf(plan, []), false);
-  assert.equal(isHeardOf(plan, [{ path: "shop/old" }]), false);
-  assert.equal(isHeardOf(plan, [{ path: "shop/old" }, { path: "shop/vm" }]), true);
-  assert.equal(isHeardOf({ steps: [step("change")] }, []), true, "nothing is made");
+  const changed = { plan, version: 4 };
+  const made = [{ path: "shop/old" }, { path: "shop/vm" }];
+  assert.equal(isHeardOf(changed, null, []), false);
+  assert.equal(isHeardOf(changed, null, [{ path: "shop/old" }]), false);
+  assert.equal(isHeardOf(changed, null, made), true);
+  const changing = { plan: { steps: [step("change")] }, version: 4 };
+  assert.equal(isHeardOf(changing, null, []), true, "nothing is made, and nobody has said");
+  for (const each of [changed, changing]) {
+    assert.equal(isHeardOf(each, 3, made), false, "of a version before");
+    assert.equal(isHeardOf(each, 4, []), true);
+    assert.equal(isHeardOf(each, 5, []), true, "somebody has changed it since");
+  }
 });

@@ -53,10 +53,16 @@ export function inShort(plan: Plan): string {
 }
 
 /**
- * Whether what is known of a cell is of after the plan: it is read as a whole, so of what is made some is there. A plan that makes nothing says
- * nothing about it.
+ * Whether what is known of a cell is of after a change. A gateway of before says of no version what it tells; it reads a cell as a whole, so
+ * of what is made some is there then, and a plan that makes nothing says nothing about it.
+ * @param known version of the model that what is known is of; null: nobody has said
  */
-export function isHeardOf({ steps }: Plan, elements: readonly { readonly path: string }[]): boolean {
+export function isHeardOf(
+  { plan: { steps }, version }: { readonly plan: Plan; readonly version: number },
+  known: number | null,
+  elements: readonly { readonly path: string }[],
+): boolean {
+  if (known !== null) return known >= version;
   const made = steps.flatMap(({ path, action }) => (action === "create" ? [path as string] : []));
   return made.length === 0 || elements.some(({ path }) => made.includes(path));
 }
