@@ -28,7 +28,7 @@ import { createPresent } from "./edge/tickets.ts";
 import { registerFollow } from "./follow/follow.ts";
 import { followNotifications, type Notifications } from "./follow/notifications/notifications.ts";
 import { createReceivers } from "./follow/notifications/receivers.ts";
-import { modelOf, type Readers, sourceOf } from "./follow/sources.ts";
+import { modelOf, type Readers, requireVm, sourceOf } from "./follow/sources.ts";
 import { registerHa } from "./ha/ha.ts";
 import { followMail } from "./ha/mail.ts";
 import { followNotices } from "./ha/notices.ts";
@@ -236,6 +236,7 @@ export function createGateway(
     status,
     isOperator,
     model: (cell, authorization, signal) => modelOf(asked, cell, authorization, { signal }),
+    requireVm: (cell, path, authorization, signal) => requireVm(asked, { cell, path, authorization }, signal),
   });
   const readers: Readers = {
     ...asked,

@@ -94,9 +94,13 @@ const numberCommands: Register = (program, context, withHelp) => {
   withHelp(
     program
       .command("history")
-      .description("the last hour of hosts and cells: load, memory, running VMs, each 10 s")
-      .action(async () => (await import("../commands/hosts/numbers.ts")).showHistory(context())),
-    ["cells history", "cells history --output json"],
+      .description("the last hour, each 10 s: of hosts and cells, or of one VM")
+      .argument("[vm]", "path of a VM; absent: load and memory of hosts, and running VMs of cells, for the operator")
+      .action(async (vm) => {
+        const { showHistory, showMachineHistory } = await import("../commands/hosts/numbers.ts");
+        return vm === undefined ? showHistory(context()) : showMachineHistory(context(), vm);
+      }),
+    ["cells history", "cells history shop/web", "cells history --output json"],
     `It is what the gateway has seen since it began; for more, \`cells metrics\` is what Prometheus reads.`,
   );
 };

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { PeerResponse } from "../../runtime/http/https.ts";
 import { eventually } from "../../runtime/installation.testing.ts";
 import { RefusedError, refused } from "../requests/refused.ts";
-import { type Readers, sourceOf } from "./sources.ts";
+import { type Readers, requireVm, sourceOf } from "./sources.ts";
 
 const answer = (status: number, body: Readable | object): PeerResponse => {
   const text = async (): Promise<string> => JSON.stringify(body);
@@ -150,4 +150,29 @@ test("an event of the cell, and the end of its stream, say that something may ha
   assert.deepEqual(followers, ["operator"]);
   stop.abort();
   assert.deepEqual(followers, []);
+});
+
+test("a machine is one for who may read it: what is no VM, or another cell's, is told as what is not there", async () => {
+  const said: Record<string, PeerResponse> = {
+    "model/shop/web": answer(200, { "x.type": "VM" }),
+    "model/shop/net": answer(200, { "x.type": "Subnet" }),
+    "model/shop/hidden": answer(403, { error: { code: "forbidden", message: "ann may not" } }),
+  };
+  const asked: string[] = [];
+  const all = readers({
+    ask: async (_cell, path) => {
+      asked.push(path);
+      return said[path] ?? answer(404, { error: { code: "not-found", message: "there is none" } });
+    },
+  });
+  const require = (path: string, cell = "shop") => requireVm(all, { cell, path, authorization: "ann" }, signal);
+  await require("shop/web");
+  await assert.rejects(require("shop/net"), /there is no VM "shop\/net" in the cell "shop"/);
+  await assert.rejects(require("shop/hidden"), /ann may not/);
+  await assert.rejects(require("shop/none"), /there is none/);
+  asked.length = 0;
+  await assert.rejects(require("shop/web", "bank"), /there is no cell "bank"/);
+  for (const path of ["", "shop//web", "shop/../../bank/model/bank/web", ".", `shop/${"x".repeat(2000)}`])
+    await assert.rejects(require(path), /there is no VM/);
+  assert.deepEqual(asked, [], "no controller is asked of what is no path");
 });

@@ -3,7 +3,7 @@ import type { CellSummary, InstallationStatus } from "../../model/api.ts";
 import type { Rows, Topic } from "../../model/contract/follow/follow.ts";
 import { rowsOfCell, rowsOfCells, rowsOfCounters, rowsOfHa, rowsOfStatus } from "../../model/contract/follow/rows.ts";
 import type { HaReport } from "../../model/contract/operator/ha.ts";
-import type { Json } from "../../model/json/json.ts";
+import { isObject, type Json } from "../../model/json/json.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import type { PeerResponse } from "../../runtime/http/https.ts";
 import type { ReadCounters } from "../numbers/numbers.ts";
@@ -112,6 +112,30 @@ export const modelOf = async (
   authorization: string,
   how: HowRead,
 ): Promise<Json> => (await versionOf(readers, cell, authorization, how)).model;
+
+/** Rejects with a refusal where whoever shows this may read no VM at that path. */
+export async function requireVm(
+  readers: Pick<Readers, "requireCell" | "ask">,
+  { cell, path, authorization }: { readonly cell: string; readonly path: string; readonly authorization: string },
+  signal: AbortSignal,
+): Promise<void> {
+  await readers.requireCell(cell, authorization);
+  const none = refused(404, "not-found", `there is no VM "${path.slice(0, 200)}" in the cell "${cell}"`);
+  const parts = path.split("/");
+  if (path.length > 1024 || parts.some((part) => part === "" || part === "." || part === "..")) throw none;
+  const at = `model/${parts.map(encodeURIComponent).join("/")}`;
+  const answer = await readers.ask(cell, at, authorization, { signal, follows: false });
+  const text = await answer.text();
+  const read = parseJson(text);
+  if (answer.status !== 200 || !read.ok)
+    throw refusalIn(
+      answer.status,
+      text,
+      "controller-unreachable",
+      `the controller of ${cell} answered ${answer.status}`,
+    );
+  if (!isObject(read.value) || read.value["x.type"] !== "VM") throw none;
+}
 
 async function versionOf(
   readers: Pick<Readers, "requireCell" | "ask">,

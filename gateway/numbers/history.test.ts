@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { InstallationStatus } from "../../model/api.ts";
-import { everyMs, HistoryRing, moments, mostSeries } from "./history.ts";
+import { HistoryRing, MachineRing } from "./history.ts";
+import { everyMs, moments, mostSeries } from "./series.ts";
 
 type Host = InstallationStatus["hosts"][number];
 const host = (name: string, vms: number, more: object = {}): Host =>
@@ -47,4 +48,51 @@ test("there is room for so many series and no more, whoever comes first", () => 
   ring.add({ hosts: ["h1", "h2"].map((name) => host(name, 1)) }, 0);
   const { load, usedMiB, leftOut } = ring.read();
   assert.deepEqual([Object.keys(load), Object.keys(usedMiB), leftOut], [["h1", "h2"], ["h1"], 1]);
+});
+
+test("a machine has an hour of its own, also on another host; what is not said is null", () => {
+  const ring = new MachineRing();
+  const machine = (load: number, more: object = {}) => ({
+    cell: "shop",
+    path: "shop/web",
+    load,
+    residentMiB: 64,
+    ...more,
+  });
+  const life = (): string => "u1";
+  ring.add({ hosts: [host("h1", 1, { machines: [machine(0.5, { network: 9, disk: 7 })] })] }, life, 0);
+  ring.add({ hosts: [host("h1", 1, { state: "unreachable", machines: [machine(9)] })] }, life, everyMs);
+  ring.add({ hosts: [host("h2", 1, { machines: [machine(0.25, { residentMiB: null })] })] }, life, 2 * everyMs);
+  ring.add(null, life, 3 * everyMs);
+  assert.deepEqual(ring.read("shop", "shop/web", "u1"), {
+    everyMs,
+    until: new Date(3 * everyMs).toISOString(),
+    moments: 4,
+    load: [0.5, null, 0.25, null],
+    residentMiB: [64, null, null, null],
+    network: [9, null, null, null],
+    disk: [7, null, null, null],
+    isWhole: true,
+  });
+  assert.deepEqual(ring.read("shop", "shop/db", "u1").load, [null, null, null, null]);
+  assert.deepEqual(ring.read("bank", "shop/web", "u1").load, [null, null, null, null], "another cell's");
+});
+
+test("a cell that has the name of one before is shown nothing of that one's machines", () => {
+  const ring = new MachineRing();
+  let uid = "u1";
+  const add = (load: number, at: number): void =>
+    ring.add({ hosts: [host("h1", 1, { machines: [{ cell: "shop", path: "shop/web", load }] })] }, () => uid, at);
+  add(1, 0);
+  uid = "u2";
+  add(2, everyMs);
+  assert.deepEqual(ring.read("shop", "shop/web", "u2").load, [null, 2]);
+});
+
+test("machines beyond the bound are left out, and that is said", () => {
+  const ring = new MachineRing(1);
+  const machines = ["web", "db"].map((name) => ({ cell: "shop", path: `shop/${name}`, load: 1 }));
+  ring.add({ hosts: [host("h1", 1, { machines })] }, () => "", 0);
+  const [web, db] = ["shop/web", "shop/db"].map((path) => ring.read("shop", path, ""));
+  assert.deepEqual([web?.load, db?.load, db?.isWhole], [[1], [null], false]);
 });

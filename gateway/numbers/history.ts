@@ -1,84 +1,76 @@
 import type { InstallationStatus } from "../../model/api.ts";
-import { type History, type Moment, momentOf, type Series } from "../../model/contract/operator/numbers/history.ts";
+import {
+  type History,
+  type MachineHistory,
+  type MachineMoment,
+  type Moment,
+  momentOf,
+  type Series,
+} from "../../model/contract/operator/numbers/history.ts";
+import { everyMs, SeriesRing } from "./series.ts";
 
-/*
- * An hour of what the status of the installation said, each 10 s: as much as a plot of now shows, and no more than fits beside all else. A series is as many
- * numbers of four octets as there are moments, so how many there may be follows from the bound. A database for more is the operator's own
- * (`GET /metrics`).
- */
-export const [everyMs, moments] = [10_000, 360] as const;
-const mostBytes = 16 * 1024 * 1024;
-export const mostSeries = Math.floor(mostBytes / (4 * moments));
+type Status = Pick<InstallationStatus, "hosts">;
 
+/** Of hosts and cells, for the operator. */
 export class HistoryRing {
-  readonly #series = new Map<string, Float32Array>();
-  readonly #most: number;
-  /** How many moments there were; the ring's next place follows from it. */
-  #count = 0;
-  #untilMs = 0;
-  #leftOut = 0;
+  readonly #ring: SeriesRing;
 
-  constructor(most: number = mostSeries) {
-    this.#most = most;
+  constructor(most?: number) {
+    this.#ring = new SeriesRing(most);
   }
 
   /** @param status null: nothing was heard at this moment */
-  add(status: Pick<InstallationStatus, "hosts"> | null, nowMs: number): void {
-    // A status that took long, or a machine that slept, has left moments out: an hour stays one.
-    const due = this.#count === 0 ? 1 : Math.round((nowMs - this.#untilMs) / everyMs);
-    for (let left = Math.min(due - 1, moments); left > 0; left -= 1) this.#put(new Map());
-    this.#put(numbersOf(status));
-    this.#untilMs = nowMs;
+  add(status: Status | null, nowMs: number): void {
+    this.#ring.add(numbersOf(status), nowMs);
   }
-  #put(numbers: ReadonlyMap<string, number>): void {
-    const at = this.#count % moments;
-    this.#count += 1;
-    for (const values of this.#series.values()) values[at] = Number.NaN;
-    // One that said nothing for the whole hour makes room for others.
-    for (const [name, values] of this.#series)
-      if (!numbers.has(name) && values.every(Number.isNaN)) this.#series.delete(name);
-    this.#leftOut = 0;
-    for (const [name, value] of numbers) {
-      const values = this.#series.get(name) ?? this.#begun(name);
-      if (values === null) this.#leftOut += 1;
-      else values[at] = value;
-    }
-  }
-  #begun(name: string): Float32Array | null {
-    if (this.#series.size >= this.#most) return null;
-    const values = new Float32Array(moments).fill(Number.NaN);
-    this.#series.set(name, values);
-    return values;
-  }
-
   read(): History {
-    const count = Math.min(this.#count, moments);
-    const valuesOf = (values: Float32Array): Series =>
-      Array.from({ length: count }, (_, back) => {
-        const value = values[(this.#count - count + back) % moments] ?? Number.NaN;
-        return Number.isNaN(value) ? null : Math.round(value * 1000) / 1000;
-      });
+    const { until, moments, leftOut, names } = this.#ring;
     const of = (kind: keyof Moment): Readonly<Record<string, Series>> =>
       Object.fromEntries(
-        [...this.#series]
-          .filter(([name]) => name.startsWith(`${kind} `))
-          .map(([name, values]) => [name.slice(kind.length + 1), valuesOf(values)]),
+        names
+          .filter((name) => name.startsWith(`${kind} `))
+          .map((name) => [name.slice(kind.length + 1), this.#ring.of(name)]),
       );
-    return {
-      everyMs,
-      until: new Date(this.#untilMs).toISOString(),
-      moments: count,
-      load: of("load"),
-      usedMiB: of("usedMiB"),
-      running: of("running"),
-      leftOut: this.#leftOut,
-    };
+    return { everyMs, until, moments, load: of("load"), usedMiB: of("usedMiB"), running: of("running"), leftOut };
   }
 }
-
 /** By kind and name. */
-function numbersOf(status: Pick<InstallationStatus, "hosts"> | null): ReadonlyMap<string, number> {
+function numbersOf(status: Status | null): ReadonlyMap<string, number> {
   if (status === null) return new Map();
   const kinds = Object.entries(momentOf(status));
   return new Map(kinds.flatMap(([kind, all]) => [...all].map(([name, value]) => [`${kind} ${name}`, value] as const)));
 }
+
+/** Of each machine, for whoever may read it: four series, so some 2,900 machines. */
+export class MachineRing {
+  readonly #ring: SeriesRing;
+
+  constructor(most?: number) {
+    this.#ring = new SeriesRing(most);
+  }
+
+  /**
+   * @param status null: nothing was heard at this moment
+   * @param lifeOf by the name of a cell, which of that name it is: a later one is shown nothing of an earlier one's machines
+   */
+  add(status: Status | null, lifeOf: (cell: string) => string, nowMs: number): void {
+    const numbers = new Map<string, number>();
+    for (const { state, machines = [] } of status?.hosts ?? []) {
+      if (state === "unreachable") continue;
+      for (const { cell, path, ...said } of machines)
+        for (const kind of kinds) {
+          const value = said[kind] ?? null;
+          if (value !== null) numbers.set(`${kind} ${lifeOf(cell)} ${cell} ${path}`, value);
+        }
+    }
+    this.#ring.add(numbers, nowMs);
+  }
+  /** Of a machine of which nothing is known all is null. */
+  read(cell: string, path: string, life: string): MachineHistory {
+    const { until, moments, leftOut } = this.#ring;
+    const of = (kind: keyof MachineMoment): Series => this.#ring.of(`${kind} ${life} ${cell} ${path}`);
+    const numbers = { load: of("load"), residentMiB: of("residentMiB"), network: of("network"), disk: of("disk") };
+    return { everyMs, until, moments, ...numbers, isWhole: leftOut === 0 };
+  }
+}
+const kinds = ["load", "residentMiB", "network", "disk"] as const satisfies readonly (keyof MachineMoment)[];

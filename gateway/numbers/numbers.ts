@@ -4,12 +4,13 @@ import { type CellCounters, hostCounters } from "../../model/contract/operator/n
 import type { Json } from "../../model/json/json.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { listPeers } from "../../runtime/transport/peers.ts";
+import { listPeers, readLives } from "../../runtime/transport/peers.ts";
 import { type Connections, timeoutWithVmsMs } from "../observation/connections.ts";
 import { answerAs } from "../requests/peer-answer.ts";
 import { serveRoute } from "../requests/serve.ts";
 import { countersOf, createHostCounters } from "./counters.ts";
-import { everyMs, HistoryRing } from "./history.ts";
+import { HistoryRing, MachineRing } from "./history.ts";
+import { everyMs } from "./series.ts";
 
 export interface NumbersOptions {
   readonly configuration: ProcessConfiguration;
@@ -20,6 +21,8 @@ export interface NumbersOptions {
   isOperator(authorization: string): boolean;
   /** The cell's model with `$state`, as whoever shows this may read it. Rejects with a refusal. */
   model(cell: string, authorization: string, signal: AbortSignal): Promise<Json>;
+  /** Rejects with a refusal where whoever shows this may read no VM there. */
+  requireVm(cell: string, path: string, authorization: string, signal: AbortSignal): Promise<void>;
 }
 /** How the topic `counters:NAME` is read. */
 export type ReadCounters = (cell: string, authorization: string, signal: AbortSignal) => Promise<CellCounters>;
@@ -53,12 +56,16 @@ export function registerNumbers(app: FastifyInstance, options: NumbersOptions): 
     read(cell, request.headers.authorization ?? "", AbortSignal.timeout(patienceMs)),
   );
   const ring = new HistoryRing();
+  const machines = new MachineRing();
+  const lives = () => readLives(configuration).catch(() => () => "");
   let isAsking = false;
   const look = async (): Promise<void> => {
     // A status that takes longer than that is one moment alone.
     if (isAsking) return;
     isAsking = true;
-    ring.add(await status().catch(() => null), Date.now());
+    const [said, lifeOf] = await Promise.all([status().catch(() => null), lives()]);
+    ring.add(said, Date.now());
+    machines.add(said, lifeOf, Date.now());
     isAsking = false;
   };
   let timer: NodeJS.Timeout | null = null;
@@ -69,5 +76,10 @@ export function registerNumbers(app: FastifyInstance, options: NumbersOptions): 
     if (timer !== null) clearInterval(timer);
   });
   serveRoute(app, "readHistory", () => ring.read());
+  serveRoute(app, "readMachineHistory", async ({ parameters: { cell }, query: { vm }, request }) => {
+    const signal = AbortSignal.timeout(patienceMs);
+    await options.requireVm(cell, vm, request.headers.authorization ?? "", signal);
+    return machines.read(cell, vm, (await lives())(cell));
+  });
   return read;
 }

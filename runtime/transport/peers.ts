@@ -44,6 +44,12 @@ export const readWhoIsThere = async ({ peersFile }: ProcessConfiguration): Promi
   };
 };
 
+/** By its name, which of that name a cell is; "": nobody has said. Rejects when the file cannot be read. */
+export const readLives = async ({ peersFile }: ProcessConfiguration): Promise<(cell: string) => string> => {
+  const { cells = {} } = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+  return (cell) => (Object.hasOwn(cells, `controller.${cell}`) ? (cells[`controller.${cell}`] ?? "") : "");
+};
+
 /**
  * Where a peer is. The file is read at each look-up: look-ups come only with new connections, which their back-off
  * bounds, and a peer that moved is found at once. A small file in memory is read in a fraction of what it costs to have

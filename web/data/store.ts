@@ -17,8 +17,10 @@ export interface Known {
   readonly followed: Followed;
   /** When the stream was last heard (`Date.now`); null: not yet. */
   readonly heardMs: number | null;
+  /** The moment that somebody has picked in the time line; null: none. */
+  readonly markedMs: number | null;
 }
-let known: Known = { who: undefined, out: null, followed: nothingFollowed, heardMs: null };
+let known: Known = { who: undefined, out: null, followed: nothingFollowed, heardMs: null, markedMs: null };
 const listeners = new Set<() => void>();
 const set = (change: Partial<Known>): void => {
   known = { ...known, ...change };
@@ -31,6 +33,8 @@ export const store = {
     return () => listeners.delete(listener);
   },
 };
+
+export const mark = (markedMs: number | null): void => set({ markedMs });
 
 let port: MessagePort | null = null;
 let topics: readonly string[] = [];
@@ -66,7 +70,7 @@ export function show(wanted: readonly string[]): void {
 const leave = (out: string | null): void => {
   topics = [];
   say({ kind: "follow", topics });
-  set({ who: null, out, followed: nothingFollowed, heardMs: null });
+  set({ who: null, out, followed: nothingFollowed, heardMs: null, markedMs: null });
 };
 /** Who is in, by the cookie that the browser has. */
 export async function look(): Promise<void> {

@@ -27,7 +27,19 @@ test("a host dies: the overview names it, what is done and for whom, and all is 
   await page.keyboard.press("e");
   const found = page.getByRole("listitem").filter({ hasText: host });
   await page.getByRole("searchbox").fill(`declared ${host}`);
-  await found.filter({ hasText: "says presence." }).first().waitFor();
+  const told = found.filter({ hasText: "says presence." }).first();
+  await told.waitFor();
+  // That moment is marked in the plots, where one is of it.
+  await told.getByRole("button").click();
+  await page.getByText("is marked in every plot of the last hour").waitFor();
+  await page.getByRole("link", { name: "cells", exact: true }).click();
+  await page.getByText("Running machines of each cell").click();
+  await page
+    .getByRole("listitem")
+    .filter({ hasText: /(\d+|nothing was heard) at \d+:\d\d:\d\d/ })
+    .first()
+    .waitFor();
+  await page.keyboard.press("e");
   const [cell = ""] = (await page.getByRole("combobox", { name: "Cell" }).getByRole("option").allTextContents()).slice(
     1,
   );

@@ -82,6 +82,13 @@ test("an edge of the graph counts packets that pass, and is gone with its rule, 
   });
 
   // By now the gateway has looked once.
+  await page.goto(`${url}/ui/machines?cell=shop`);
+  await button(page, "shop/web1").click();
+  await page.getByText("The last hour of shop/web1").click();
+  await page
+    .getByRole("listitem")
+    .filter({ hasText: /Processors: .* now; from [\d.]+ to [\d.]+ in the last hour/ })
+    .waitFor();
   await page.goto(`${url}/ui/`);
   await page.getByText("Running machines of each cell").click();
   await page

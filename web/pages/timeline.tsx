@@ -1,7 +1,8 @@
 import { useState } from "react";
 import { askText } from "../data/api.ts";
+import { mark } from "../data/store.ts";
 import { Failed } from "../parts/act.tsx";
-import { Command, Waiting } from "../parts/bits.tsx";
+import { Command, clock, Link, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
 import { go, useAsked, useKnown } from "../parts/use-known.ts";
 import { eventsIn, type Happened, mostShown, withWords } from "../state/cell/timeline.ts";
@@ -79,6 +80,7 @@ export function Timeline({ cell, who }: PageProps) {
             {found.length > shown.length ? `The newest ${shown.length} of ${found.length}` : found.length} events, as of{" "}
             {value.at}.
           </p>
+          <Marked />
           <ol className="lines">
             {shown.map((each) => (
               <Event key={`${each.service} ${each.id}`} happened={each} />
@@ -91,11 +93,41 @@ export function Timeline({ cell, who }: PageProps) {
   );
 }
 
-const clock = (at: Date): string => at.toLocaleTimeString(undefined, { hour12: false });
+/** A moment is picked here and marked in every plot, wherever it is shown. */
+function Marked() {
+  const { markedMs } = useKnown();
+  return (
+    <p className="hint">
+      {markedMs === null ? (
+        "Press a time to have that moment marked in every plot of the last hour."
+      ) : (
+        <>
+          <span className="marked">{clock(new Date(markedMs))}</span> is marked in every plot of the last hour: of{" "}
+          <Link to={{ page: "overview" }}>cells</Link>, and of each of the{" "}
+          <Link to={{ page: "machines" }}>machines</Link>.{" "}
+          <button type="button" className="quiet" onClick={() => mark(null)}>
+            Take the mark away
+          </button>
+        </>
+      )}
+    </p>
+  );
+}
+
 function Event({ happened: { time, what, about, says, service } }: { happened: Happened }) {
+  const { markedMs } = useKnown();
   return (
     <li>
-      <time dateTime={time}>{clock(new Date(time))}</time> <strong>{what}</strong>{" "}
+      <button
+        type="button"
+        className="quiet"
+        aria-pressed={markedMs === Date.parse(time)}
+        title="Mark this moment in every plot"
+        onClick={() => mark(markedMs === Date.parse(time) ? null : Date.parse(time))}
+      >
+        <time dateTime={time}>{clock(new Date(time))}</time>
+      </button>{" "}
+      <strong>{what}</strong>{" "}
       <span className="reason">
         {about}
         {says === "" ? "" : ` (${says})`}

@@ -69,3 +69,5 @@ export function Share({ used, all, unit }: { used: number; all: number; unit: st
     </span>
   );
 }
+
+export const clock = (at: Date): string => at.toLocaleTimeString(undefined, { hour12: false });

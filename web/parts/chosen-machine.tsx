@@ -4,6 +4,7 @@ import { commandOf } from "../state/command.ts";
 import type { Machine } from "../state/machines.ts";
 import { Act } from "./act.tsx";
 import { Command, Waiting } from "./bits.tsx";
+import { MachineHour } from "./machine-hour.tsx";
 
 const shown = {
   console: lazy(async () => ({ default: (await import("./screens/console.tsx")).SerialConsole })),
@@ -22,6 +23,7 @@ export function ChosenMachine({ machine, asker }: { machine: Machine; asker: Ask
     <section aria-label={path}>
       <h2>{path}</h2>
       <Command text={commandOf("cells why", path)} />
+      <MachineHour cell={cell} vm={path} />
       <p className="buttons">
         {(Object.keys(shown) as What[]).map((name) => (
           <Act key={name} name={name} asker={asker} subject={subject} of={path} run={async () => setWhat(name)} />

@@ -1,10 +1,11 @@
 import { useEffect, useState } from "react";
 import type { History } from "../../model/contract/operator/numbers/history.ts";
 import { ask } from "../data/api.ts";
-import { curvesOf, goneOn, inWords } from "../state/hosts/history.ts";
+import { goneOn } from "../state/hosts/history.ts";
 import { statusIn } from "../state/known.ts";
 import { Failed } from "./act.tsx";
 import { Command, Waiting } from "./bits.tsx";
+import { Curve } from "./curve.tsx";
 import { useAsked, useKnown } from "./use-known.ts";
 
 /** How many machines of each cell ran, as it goes on. Nothing is asked before somebody wants to see it. */
@@ -21,7 +22,6 @@ export function LastHour() {
   );
 }
 
-const [width, height] = [240, 32] as const;
 function Curves() {
   const status = statusIn(useKnown().followed);
   const { value, failed } = useAsked("history", async () => (await ask("readHistory", "GET", "/history")).value);
@@ -40,18 +40,7 @@ function Curves() {
       <ul className="lines">
         {cells.map(([cell, series]) => (
           <li key={cell}>
-            <strong>{cell}</strong>: {inWords(series)}
-            <svg
-              className="curve"
-              width={width}
-              height={height}
-              viewBox={`0 -2 ${width} ${height + 4}`}
-              aria-hidden="true"
-            >
-              {curvesOf(series, width, height).map((points) => (
-                <polyline key={points} points={points} />
-              ))}
-            </svg>
+            <Curve of={cell} series={series} span={history} />
           </li>
         ))}
       </ul>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { scene } from "../model/scene.testing.ts";
-import { curve, showCounters, showHistory } from "./numbers.ts";
+import { curve, showCounters, showHistory, showMachineHistory } from "./numbers.ts";
 
 test("what a cell's rules and interfaces count is a table, and hosts that do not say are named", async (t) => {
   const half = { packets: 4, bytes: 40 };
@@ -55,4 +55,33 @@ test("the last hour is a curve for each host and cell, with what was not heard l
   const nothing = await scene(t, () => ({ status: 200, body: { ...body, moments: 0 } }));
   await showHistory(nothing.context);
   assert.match(nothing.printed[0] ?? "", /only just begun/);
+});
+
+test("the last hour of a VM is asked of its cell by its path there, and what its host does not say is left out", async (t) => {
+  const asked: string[] = [];
+  const nothing = [null, null];
+  const body = {
+    everyMs: 10_000,
+    until: "2026-01-01T00:00:00Z",
+    moments: 2,
+    load: [0.25, 1],
+    residentMiB: [64, null],
+    network: nothing,
+    disk: nothing,
+    isWhole: true,
+  };
+  let answer: object = body;
+  const { context, printed } = await scene(t, ({ url }) => {
+    asked.push(url);
+    return { status: 200, body: answer };
+  });
+  await showMachineHistory(context, "shop.primary/web");
+  assert.deepEqual(asked, ["/cells/shop.primary/history?vm=shop%2Fweb"]);
+  assert.match(printed.join("\n"), /CPU +▃█ +0\.25 +1\nMEMORY MiB +█ +64 +64\n1 min, the present at the right$/);
+  answer = { ...body, load: nothing, residentMiB: nothing };
+  await showMachineHistory(context, "shop/web");
+  assert.match(printed.at(-1) ?? "", /nothing was heard of it in the last hour/);
+  answer = { ...body, load: nothing, residentMiB: nothing, isWhole: false };
+  await showMachineHistory(context, "shop/web");
+  assert.match(printed.at(-1) ?? "", /no room for it among the others/);
 });

@@ -1,7 +1,7 @@
 import type { CellCounters } from "../../../model/contract/operator/numbers/counters.ts";
-import type { History, Series } from "../../../model/contract/operator/numbers/history.ts";
+import type { History, MachineHistory, Series } from "../../../model/contract/operator/numbers/history.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
-import { type Context, printJson } from "../../context/context.ts";
+import { type Context, cellOfPath, printJson } from "../../context/context.ts";
 import { table } from "../../terminal/terminal.ts";
 
 /** `cells counters`: what the rules and interfaces of a cell let pass and dropped. */
@@ -41,6 +41,31 @@ export async function showHistory(context: Context): Promise<void> {
   for (const line of linesOf(answer)) context.terminal.print(line);
 }
 
+/** `cells history VM`: the last hour of one machine, for whoever may read it. */
+export async function showMachineHistory(context: Context, path: string): Promise<void> {
+  const { cell, path: vm } = cellOfPath(path);
+  const answer = await context.client().ask("readMachineHistory", { parameters: { cell }, query: { vm } });
+  if (context.json) return printJson(context, answer);
+  for (const line of linesOfMachine(answer)) context.terminal.print(line);
+}
+function linesOfMachine({ everyMs, moments, load, residentMiB, network, disk, isWhole }: MachineHistory) {
+  const said = { CPU: load, "MEMORY MiB": residentMiB, "NETWORK B/s": network, "DISKS B/s": disk };
+  const rows = Object.entries(said).flatMap(([title, series]) => {
+    const heard = series.filter((each) => each !== null);
+    const most = Math.max(...heard);
+    return heard.length === 0 ? [] : [[title, curve(series, most), `${Math.min(...heard)}`, `${most}`]];
+  });
+  if (rows.length === 0)
+    return [
+      isWhole
+        ? "nothing was heard of it in the last hour, or since the gateway began"
+        : "nothing was heard of it, or there was no room for it among the others",
+    ];
+  return [...table([["WHAT", "", "LEAST", "MOST"], ...rows]), spanOf(moments, everyMs)];
+}
+const spanOf = (moments: number, everyMs: number): string =>
+  `${Math.max(1, Math.round((moments * everyMs) / 60_000))} min, the present at the right`;
+
 function linesOf({ everyMs, moments, load, usedMiB, running, leftOut }: History): readonly string[] {
   if (moments === 0) return ["the gateway has only just begun: in 10 s there is something to show"];
   const part = (title: string, all: Readonly<Record<string, Series>>) =>
@@ -51,8 +76,7 @@ function linesOf({ everyMs, moments, load, usedMiB, running, leftOut }: History)
     });
   const rows = [...part("CPU", load), ...part("MEMORY MiB", usedMiB), ...part("VMS RUNNING", running)];
   const lines = table([["OF", "WHAT", "", "LEAST", "MOST"], ...rows]);
-  const span = `${Math.max(1, Math.round((moments * everyMs) / 60_000))} min, the present at the right`;
-  return [...lines, span, ...(leftOut === 0 ? [] : [`for ${leftOut} more there was no room`])];
+  return [...lines, spanOf(moments, everyMs), ...(leftOut === 0 ? [] : [`for ${leftOut} more there was no room`])];
 }
 
 const [signs, columns] = ["▁▂▃▄▅▆▇█", 60] as const;

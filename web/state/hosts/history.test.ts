@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { InstallationStatus } from "../../../model/api.ts";
 import type { History } from "../../../model/contract/operator/numbers/history.ts";
-import { curvesOf, goneOn, inWords } from "./history.ts";
+import { curvesOf, goneOn, inWords, whereIn } from "./history.ts";
 
 const begin: History = {
   everyMs: 10_000,
@@ -48,4 +48,10 @@ test("a curve breaks off where nothing was heard, and is said in words", () => {
   assert.equal(inWords([1, 4, null, 3]), "3 now; from 1 to 4 in the last hour");
   assert.equal(inWords([1, null]), "not known now; from 1 to 1 in the last hour");
   assert.equal(inWords([null]), "nothing was heard");
+});
+
+test("a picked moment is the nearest of those that there are, and none before or after", () => {
+  const at = (ms: number) => whereIn(begin, ms);
+  assert.deepEqual([at(0), at(4_000), at(11_000), at(20_000), at(24_000)], [0, 0, 1, 2, 2]);
+  assert.deepEqual([at(-6_000), at(26_000), at(Number.NaN)], [null, null, null]);
 });

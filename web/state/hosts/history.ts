@@ -46,6 +46,14 @@ export function curvesOf(series: Series, width: number, height: number): readonl
   return pieces.filter(({ length }) => length > 0).map((points) => points.join(" "));
 }
 
+/** Of a history: which moments its values are of. */
+export type Span = Pick<History, "everyMs" | "until" | "moments">;
+/** Which of its moments that was; null: it was before or after all of them. */
+export function whereIn({ everyMs, until, moments }: Span, atMs: number): number | null {
+  const at = moments - 1 - Math.round((Date.parse(until) - atMs) / everyMs);
+  return at >= 0 && at < moments ? at : null;
+}
+
 /** `3 run; from 1 to 4 in the last hour`. */
 export function inWords(series: Series): string {
   const said = series.filter((value) => value !== null);

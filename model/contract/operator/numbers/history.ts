@@ -1,5 +1,5 @@
 import type { InstallationStatus } from "../../../api.ts";
-import { dictionary, integer, list, nullable, number, record, time } from "../../schema.ts";
+import { boolean, dictionary, integer, list, nullable, number, record, time } from "../../schema.ts";
 
 /**
  * The last hour as the gateway has seen it: `GET /history`. Each series has one value for each moment, the last one of `until`; null: nothing was heard then.
@@ -20,7 +20,40 @@ export interface History {
 }
 export type Series = readonly (number | null)[];
 
-const series = dictionary(list(nullable(number)));
+/** What a moment of one machine is worth. */
+export interface MachineMoment {
+  /** Processors that it keeps busy. */
+  readonly load: Series;
+  /** Of its process on the host. */
+  readonly residentMiB: Series;
+  /** Octets a second, both ways. */
+  readonly network: Series;
+  readonly disk: Series;
+}
+/** `GET /cells/{cell}/history`: of one machine. Of one of which nothing is known all is null. */
+export interface MachineHistory extends MachineMoment {
+  readonly everyMs: number;
+  readonly until: string;
+  readonly moments: number;
+  /** Every machine had room; false: this may be one that had none. */
+  readonly isWhole: boolean;
+}
+
+const values = list(nullable(number));
+const series = dictionary(values);
+export const machineHistory = record<MachineHistory>(
+  {
+    everyMs: integer(),
+    until: time,
+    moments: integer(),
+    load: values,
+    residentMiB: values,
+    network: values,
+    disk: values,
+    isWhole: boolean,
+  },
+  "MachineHistory",
+);
 export const history = record<History>(
   {
     everyMs: integer(),

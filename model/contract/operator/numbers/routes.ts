@@ -1,6 +1,7 @@
-import { gives, route } from "../../route.ts";
+import { gives, must, route } from "../../route.ts";
+import { text } from "../../schema.ts";
 import { cellCounters } from "./counters.ts";
-import { history } from "./history.ts";
+import { history, machineHistory } from "./history.ts";
 
 /** What is counted and measured, in numbers. */
 export const observationRoutes = {
@@ -13,5 +14,11 @@ export const observationRoutes = {
     doc: "The last hour: load and memory of hosts, running VMs of cells, each 10 s.",
     more: "It is kept in the gateway's memory alone, at most 16 MiB of it, and begins anew with the gateway. `null`: nothing was heard then.",
     answer: gives(history),
+  }),
+  readMachineHistory: route("GET /cells/{cell}/history", "cell", "gateway", {
+    doc: "The last hour of one machine: processors, memory, network and disks, each 10 s.",
+    more: "For whoever may read it in the model; others are told 404, as of one that is not there. It is kept in the gateway's memory alone, at most 16 MiB for all machines (some 2,900), and goes on where the machine moves. `null`: nothing was heard then.",
+    query: { vm: must(text(), "Its path, as `shop/web/vm`.") },
+    answer: gives(machineHistory),
   }),
 };
