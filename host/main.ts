@@ -1,5 +1,6 @@
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
+import { join } from "node:path";
 import type { ActualHost, DesiredVm } from "../core/documents/vocabulary.ts";
 import { hostName, ipv4, mac } from "../model/cell/identifiers.ts";
 import type { Allocation } from "../model/eucalyptus/allocation/allocation.ts";
@@ -29,8 +30,10 @@ import {
 } from "./drivers/network/eucalyptus/agent/agent.ts";
 import { ViewFile } from "./drivers/network/eucalyptus/agent/view-file.ts";
 import { runner } from "./drivers/network/eucalyptus/handlers/run.ts";
+import { createLearner } from "./drivers/network/eucalyptus/learn/learn.ts";
 import type { InstanceFacts } from "./drivers/network/eucalyptus/metadata/answers.ts";
 import { startResponder } from "./drivers/network/eucalyptus/metadata/responder.ts";
+import { createTags } from "./drivers/network/eucalyptus/tags/tags.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { openWatchdog } from "./heartbeat/watchdog-device.ts";
@@ -150,7 +153,12 @@ const otherNetworks = async (
     void request(placed as unknown as Json).catch(({ message }: Error) => log("report-failed", { why: message }));
   };
   const back = { ...(cluster === undefined ? {} : { told }), ...closedFor(cluster, installationNetwork.underlay) };
-  const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log, ...back });
+  const programs = {
+    tags: createTags(join(directory, "bpf-tags")),
+    learner: createLearner(join(directory, "bpf-learn")),
+  };
+  const self = { address, peer };
+  const agent = await startAgent({ directory, self, run: runner(), signals: process, log, programs, ...back });
   stopAtSignals(() => agent.stop());
   views.follow(agent.look);
   if (cluster !== undefined && peer === "node") await answerForMetadata({ agent, cluster, log, request });

@@ -15,6 +15,7 @@ import { missingPrograms, type Run } from "./handlers/run.ts";
 import { areTagsDue, probeForm, segmentChanges, type TagForm, wantedTags } from "./handlers/segments.ts";
 import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
+import type { HeardTap, Learner } from "./learn/learn.ts";
 import { allTables } from "./plan/own.ts";
 import type { LocalPlan, Self, Table } from "./plan/plan.ts";
 import type { FoundTag, Tags } from "./tags/tags.ts";
@@ -28,6 +29,8 @@ export interface LocalNetwork {
   readonly dhcp: FoundDhcp;
   /** Where the kernel has no devices for VLANs. */
   readonly tags: readonly FoundTag[];
+  /** What taps say of addresses. */
+  readonly heard: readonly HeardTap[];
 }
 export interface PlanDriverOptions {
   readonly run: Run;
@@ -35,6 +38,8 @@ export interface PlanDriverOptions {
   readonly dhcpDirectory: string;
   /** VLANs where the kernel has no devices for them; absent: there are none then. */
   readonly tags?: Tags;
+  /** Addresses that a site's DHCP server gives; absent: none is known. */
+  readonly learner?: Learner;
   /** What the mode needs of the machine; absent: nothing is asked of its devices. */
   readonly machine?: { readonly mode: Mode; readonly peer: Self["peer"] };
 }
@@ -58,6 +63,8 @@ export interface PlanDriver extends ModeDriver<LocalPlan, LocalNetwork, DriverCo
   deviations(plan: LocalPlan, found: LocalNetwork): readonly Deviation[];
   /** Packets and bytes, by what is counted: an address (`a.b.c.d/n`) as the source or the destination of what passes. */
   counted(): Promise<Counted>;
+  /** What instances say of their addresses, by tap: where the plan has it so. */
+  heard(plan: LocalPlan): Promise<ReadonlyMap<string, NonNullable<HeardTap["heard"]>>>;
 }
 type Device = "publicInterface" | "privateInterface" | "bridge";
 /** Devices that have to be there, by the paper. */
@@ -76,7 +83,7 @@ const defaultDhcpUser = "nobody";
  * rules of groups and their sets another, addresses, DHCP and the guard at the bridge the third.
  */
 export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
-  const { run, dhcpDirectory, machine, tags } = options;
+  const { run, dhcpDirectory, machine, tags, learner } = options;
   let dhcpUser = defaultDhcpUser;
   const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
   const dhcp = new DhcpHandler(run, dhcpDirectory);
@@ -86,11 +93,22 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   const of = (plan: LocalPlan, name: string): readonly Table[] =>
     allTables(plan).iptables.filter((table) => table.name === name);
   const read = async (): Promise<LocalNetwork> => {
-    const [sets, filters, bridged, devices, server, found] = await Promise.all([
+    const [sets, filters, bridged, devices, server, found, heard] = await Promise.all([
       ...([readSets(run), readTables(run, "iptables"), readTables(run, "ebtables")] as const),
-      ...([readDevices(run), dhcp.read(), tags?.read() ?? []] as const),
+      ...([readDevices(run), dhcp.read(), tags?.read() ?? [], learner?.read() ?? []] as const),
     ]);
-    return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server, tags: found };
+    return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server, tags: found, heard };
+  };
+  /** Taps whose words count, as far as they are there. */
+  const listeners = ({ learns, taps }: Pick<LocalPlan, "learns" | "taps">, { links }: Devices): readonly number[] =>
+    learns ? taps.flatMap(({ name }) => links.get(name)?.index ?? []) : [];
+  const isLearningDue = (plan: LocalPlan, { devices, heard }: LocalNetwork): boolean => {
+    const working = new Set(heard.filter(({ works }) => works).map(({ device }) => device));
+    const wanted = learner === undefined ? [] : listeners(plan, devices);
+    return wanted.length !== heard.length || wanted.some((device) => !working.has(device));
+  };
+  const learning = async (plan: Pick<LocalPlan, "learns" | "taps">, { heard }: LocalNetwork): Promise<void> => {
+    if (plan.learns || heard.length > 0) await learner?.apply(listeners(plan, await readDevices(run)));
   };
   const runAll = async (commands: readonly (readonly [program: string, ...args: string[]])[]): Promise<void> => {
     for (const [program, ...args] of commands) await run(program, args);
@@ -159,7 +177,8 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
         dhcp.isDue(plan.dhcp, dhcpUser, found.dhcp);
       const isNetwork =
         deviceChanges(plan, found.devices).length + segmentChanges(plan, found.devices).length > 0 ||
-        areTagsDue(wantedTags(plan, found.devices), found.tags);
+        areTagsDue(wantedTags(plan, found.devices), found.tags) ||
+        isLearningDue(plan, found);
       return (isNetwork ? calls.network : 0) | (isGroup ? calls.securityGroup : 0) | (isAddress ? calls.addressing : 0);
     },
     // The calls that follow write each table anew, in one transaction each: nothing is open meanwhile.
@@ -173,6 +192,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
       await segments(plan, found);
       await runAll(deviceChanges(plan, found.devices));
+      await learning(plan, found);
     },
     async securityGroup(plan, found) {
       inForce = plan;
@@ -217,6 +237,17 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       return [...chains, ...sets];
     },
     counted: () => readCounted(run),
+    async heard(plan) {
+      if (!plan.learns || learner === undefined) return new Map();
+      const [{ links }, taps] = await Promise.all([readDevices(run), learner.read()]);
+      const byDevice = new Map(taps.map(({ device, heard }) => [device, heard]));
+      return new Map(
+        plan.taps.flatMap(({ name }) => {
+          const heard = byDevice.get(links.get(name)?.index ?? 0) ?? null;
+          return heard === null ? [] : [[name, heard] as const];
+        }),
+      );
+    },
     left: () =>
       left.map((name) => `the set ${name} stays, since a rule of the site's own names it; nothing keeps it up to date`),
     async cleanup() {
@@ -232,6 +263,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       };
       await applyAddresses(run, addressChanges(nothing, found.devices));
       await runAll(deviceChanges(nothing, found.devices));
+      await learning({ learns: false, taps: [] }, found);
       await segments({ ...nothing, bridges: [], wire: "", tunnels: [] }, found);
     },
   };

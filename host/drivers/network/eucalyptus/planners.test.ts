@@ -277,7 +277,17 @@ test("MANAGED: a group whose instances have no address of a segment has no chain
   assert.match(found.warnings.join("\n"), /sg-a/);
 });
 
-test("STATIC gives each MAC its address, SYSTEM does nothing", () => {
+test("STATIC gives each MAC its address, SYSTEM learns which it has, and in both taps are at the machine's bridge", () => {
+  for (const mode of ["STATIC", "SYSTEM"] as const) {
+    const there = plan({ ...edge, mode }, node("n1"));
+    assert.deepEqual(
+      there.taps,
+      ["vn_i-00000001", "vn_i-00000002"].map((name) => ({ name, bridge: "br0" })),
+    );
+    assert.deepEqual([there.bridge?.name, there.learns], ["br0", mode === "SYSTEM"]);
+    assert.deepEqual(plan({ ...edge, mode }, node("n9")).taps, []);
+  }
+
   const found = plan({ ...edge, mode: "STATIC" }, host("10.111.5.1"));
   assert.deepEqual(found.dhcp?.hosts.length, 3);
   assert.deepEqual([found.iptables, found.ebtables, found.sets], [[], [], []]);

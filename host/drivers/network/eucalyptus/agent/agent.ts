@@ -15,14 +15,19 @@ import { realFiles, renameDurably } from "../../../../../runtime/process/durable
 import { wakeable } from "../../../../../runtime/process/wakeable.ts";
 import type { InterfaceCounters, PacketCheck, PacketQuestion } from "../../driver.ts";
 import { NetworkService, type NetworkServiceState } from "../../service/network-service.ts";
-import { createPlanDriver, type DriverConfiguration, type LocalNetwork, type PlanDriver } from "../driver.ts";
+import {
+  createPlanDriver,
+  type DriverConfiguration,
+  type LocalNetwork,
+  type PlanDriver,
+  type PlanDriverOptions,
+} from "../driver.ts";
 import { examineInstance, instanceAt } from "../examine/examine.ts";
 import { readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
-import { createTags } from "../tags/tags.ts";
-import { allocationOf, namesOf, reasonOf, withLeft, withNames } from "./allocations.ts";
+import { allocationOf, learntOf, namesOf, reasonOf, withLeft, withNames } from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
 
 /*
@@ -47,6 +52,8 @@ export interface AgentOptions {
   /** Told what became of addresses whenever that is another thing, as soon as it is in the file. */
   readonly told?: (allocation: Allocation) => void;
   readonly periodMs?: number;
+  /** Programs in this process's own network; absent: none, so no VLANs where the kernel has no devices for them, and no address is learnt. */
+  readonly programs?: Pick<PlanDriverOptions, "tags" | "learner">;
   /** What instances send needs a rule, where the machine's file says nothing of it. Absent: it does not, as in the original. */
   readonly outgoingClosed?: true;
   /** See `LocalConfiguration`. Absent: none. */
@@ -114,9 +121,13 @@ class Agent implements NetworkAgent {
       if (this.#configuration === null) throw new Error("the local configuration has faults");
       return this.#configuration;
     };
-    const tags = createTags(join(directory, "bpf"));
     const driver = (mode: (typeof modes)[number]) =>
-      createPlanDriver({ run, dhcpDirectory: join(directory, "dhcp"), tags, machine: { mode, peer: self.peer } });
+      createPlanDriver({
+        run,
+        dhcpDirectory: join(directory, "dhcp"),
+        ...options.programs,
+        machine: { mode, peer: self.peer },
+      });
     this.#drivers = new Map(modes.map((mode) => [mode, driver(mode)]));
     this.#inForce = new Map([...this.#drivers].map(([mode, { read }]) => [mode, sharedReading(read)]));
     this.#service = new NetworkService({ drivers: this.#drivers, configuration });
@@ -273,6 +284,12 @@ class Agent implements NetworkAgent {
     told?.({ instances, ...applied });
     return true;
   }
+  /** Where a site's own DHCP server gives addresses. One that cannot be read now is read at the next look. */
+  async #learnt(view: NetworkView): Promise<ReadonlyMap<string, number>> {
+    const driver = this.#drivers.get(view.mode);
+    if (this.#plan?.learns !== true || driver === undefined) return new Map();
+    return learntOf(view, await driver.heard(this.#plan));
+  }
   /** What became of this machine's addresses, for whoever gave the view. */
   async #tell(): Promise<void> {
     if (this.#view === null) return this.#tellBefore();
@@ -282,7 +299,7 @@ class Agent implements NetworkAgent {
     if (left !== this.#left && left !== "") log("network-left-in-place", { what: left });
     this.#left = left;
     const before = this.#before ?? (await this.#allocationBefore());
-    const now = allocationOf(this.#view, self, state);
+    const now = allocationOf(this.#view, self, state, await this.#learnt(this.#view));
     const isWhole = state.mode !== null && reasonOf({ ...state, refused: null }) === null;
     if (isWhole) this.#applied = this.#offered?.version;
     this.#before = isWhole ? now : withLeft(now, before);

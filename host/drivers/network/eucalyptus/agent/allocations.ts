@@ -1,6 +1,7 @@
 import type { AllocatedAddress, InstanceAllocation } from "../../../../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import type { NetworkServiceState } from "../../service/network-service.ts";
+import { tapOf } from "../plan/guard.ts";
 import { lookUp } from "../plan/lookup.ts";
 import type { Self } from "../plan/plan.ts";
 
@@ -59,8 +60,36 @@ export function reasonOf({ missing, failed, refused }: NetworkServiceState): str
   return whys.length === 0 ? null : whys.join("; ");
 }
 
-/** Of the instances of this machine; on a network host, of its cluster. A refused view leaves the last good one in force. */
-export function allocationOf(view: NetworkView, self: Self, state: NetworkServiceState): readonly InstanceAllocation[] {
+/** What was heard at an instance's tap, if its own MAC said it and it is an address that a machine may have. */
+export function learntOf(
+  { instances }: NetworkView,
+  heard: ReadonlyMap<string, { readonly address: number; readonly mac: string }>,
+): ReadonlyMap<string, number> {
+  return new Map(
+    instances.flatMap(({ id, mac }) => {
+      const said = heard.get(tapOf({ id }));
+      return said === undefined || said.mac.toUpperCase() !== mac?.toUpperCase() || !isUnicast(said.address)
+        ? []
+        : [[id, said.address] as const];
+    }),
+  );
+}
+/** Not of a link alone, as who has been given none takes it. */
+const isUnicast = (address: number): boolean => {
+  const [first, second] = [address >>> 24, (address >>> 16) & 0xff];
+  return first > 0 && first < 224 && first !== 127 && !(first === 169 && second === 254);
+};
+
+/**
+ * Of the instances of this machine; on a network host, of its cluster. A refused view leaves the last good one in force.
+ * @param learnt addresses that instances say they have, by id: a view has none of these
+ */
+export function allocationOf(
+  view: NetworkView,
+  self: Self,
+  state: NetworkServiceState,
+  learnt: ReadonlyMap<string, number> = new Map(),
+): readonly InstanceAllocation[] {
   const lookup = lookUp(view, self.address);
   const nodes = self.peer === "network" ? (lookup.cluster?.nodes ?? []) : lookup.node === null ? [] : [lookup.node];
   const why = reasonOf({ ...state, refused: null });
@@ -72,9 +101,12 @@ export function allocationOf(view: NetworkView, self: Self, state: NetworkServic
         : { address, state: "failed", reason: why };
   return nodes
     .flatMap((node) => lookup.instancesOf(node))
-    .map(({ id, privateIp, publicIp }) => ({
-      id,
-      ...(privateIp === undefined ? {} : { privateIp: become(privateIp) }),
-      ...(publicIp === undefined ? {} : { publicIp: become(publicIp) }),
-    }));
+    .map(({ id, publicIp, ...instance }) => {
+      const privateIp = learnt.get(id) ?? instance.privateIp;
+      return {
+        id,
+        ...(privateIp === undefined ? {} : { privateIp: become(privateIp) }),
+        ...(publicIp === undefined ? {} : { publicIp: become(publicIp) }),
+      };
+    });
 }

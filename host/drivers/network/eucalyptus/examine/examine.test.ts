@@ -48,6 +48,7 @@ const found: LocalNetwork = {
   },
   dhcp: { files: null, pid: null },
   tags: [],
+  heard: [],
 };
 
 type Knowledge = Parameters<typeof examineInstance>[0];

@@ -36,6 +36,8 @@ export function dhcpFiles(plan: DhcpPlan, directory: string, user: string): Dhcp
       "except-interface=lo",
       "no-ping",
       "dhcp-authoritative",
+      // A site's other machines have their addresses from elsewhere: nobody tells them that these are wrong.
+      "dhcp-ignore=tag:!known",
       `user=${user}`,
       `domain=${plan.domain}`,
       ...subnets.map(

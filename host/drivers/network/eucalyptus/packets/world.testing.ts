@@ -7,6 +7,7 @@ import { Agent, Machine } from "../../diverter/testing/namespaces.testing.ts";
 import { NetworkService } from "../../service/network-service.ts";
 import { createPlanDriver, type LocalNetwork } from "../driver.ts";
 import { type Run, runner } from "../handlers/run.ts";
+import type { HeardTap, Learner } from "../learn/learn.ts";
 import { type LocalConfiguration, type LocalPlan, localDefaults } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
 import type { FoundTag, Tags } from "../tags/tags.ts";
@@ -68,7 +69,7 @@ export class World {
   service(machine: Machine, name: string, run = this.run(machine)): NetworkService<LocalPlan, LocalNetwork, unknown> {
     const driver = createPlanDriver({
       run,
-      tags: this.#tags(machine, name),
+      ...this.programs(machine, name),
       dhcpDirectory: join(this.directory, name, "dhcp"),
     });
     const modes = ["EDGE", "MANAGED", "MANAGED-NOVLAN", "STATIC", "SYSTEM"];
@@ -80,18 +81,28 @@ export class World {
     return service;
   }
   /** Of a machine: a process that is there, once it is asked for anything. */
-  #tags(machine: Machine, name: string): Tags {
+  programs(machine: Machine, name: string): { readonly tags: Tags; readonly learner: Learner } {
     let process: Agent | null = null;
     const ask = <T>(method: string, ...args: readonly unknown[]): Promise<T> => {
       if (process === null) {
-        process = new Agent(machine, "../../eucalyptus/packets/tags-process.testing.ts", join("/run", `cells-${name}`));
+        process = new Agent(
+          machine,
+          "../../eucalyptus/packets/programs-process.testing.ts",
+          join("/run", `cells-${name}`),
+        );
         this.#agents.push(process);
       }
       return process.call<T>(method, ...args);
     };
     return {
-      read: async () => (process === null ? [] : ask<readonly FoundTag[]>("read")),
-      apply: (wanted) => ask<void>("apply", wanted),
+      tags: {
+        read: async () => (process === null ? [] : ask<readonly FoundTag[]>("read")),
+        apply: (wanted) => ask<void>("apply", wanted),
+      },
+      learner: {
+        read: async () => (process === null ? [] : ask<readonly HeardTap[]>("heard")),
+        apply: (wanted) => ask<void>("learn", wanted),
+      },
     };
   }
   /** Asks for an address as a guest does, so often; false: nobody gives it one. */

@@ -132,6 +132,8 @@ export interface LocalPlan {
   readonly wire: string;
   readonly tunnels: readonly TunnelPlan[];
   readonly taps: readonly TapPlan[];
+  /** Addresses of instances are as they say at their taps. */
+  readonly learns: boolean;
   /** Packets are passed from device to device here. */
   readonly forwards: boolean;
   /** Whether iptables see what passes a bridge here; null: as it is. */
@@ -163,6 +165,7 @@ export const emptyPlan = ({ mode }: NetworkView, { peer }: Self, warnings: reado
   own: { iptables: [], ebtables: [] },
   bridge: null,
   taps: [],
+  learns: false,
   forwards: false,
   filtersBridges: null,
   segments: [],

@@ -53,7 +53,7 @@ test("tags: given to what leaves by a VLAN's device, taken from what comes, and 
     const wire = indexOf(machine, "wire");
     const wanted: readonly Tag[] = [5, 6].map((tag) => ({ wire, tag, device: indexOf(machine, `vl_${tag}`) }));
     const asked = (...args: readonly string[]): Agent => {
-      const agent = new Agent(machine, "../../eucalyptus/packets/tags-process.testing.ts", "/run/bpf", ...args);
+      const agent = new Agent(machine, "../../eucalyptus/packets/programs-process.testing.ts", "/run/bpf", ...args);
       processes.push(agent);
       return agent;
     };
