@@ -11,6 +11,7 @@ import {
   renamedDevices,
 } from "./handlers/devices.ts";
 import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
+import { isLearningDue, listeners, saidOf } from "./handlers/learning.ts";
 import { missingPrograms, type Run } from "./handlers/run.ts";
 import { areTagsDue, probeForm, segmentChanges, type TagForm, wantedTags } from "./handlers/segments.ts";
 import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
@@ -99,14 +100,6 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     ]);
     return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server, tags: found, heard };
   };
-  /** Taps whose words count, as far as they are there. */
-  const listeners = ({ learns, taps }: Pick<LocalPlan, "learns" | "taps">, { links }: Devices): readonly number[] =>
-    learns ? taps.flatMap(({ name }) => links.get(name)?.index ?? []) : [];
-  const isLearningDue = (plan: LocalPlan, { devices, heard }: LocalNetwork): boolean => {
-    const working = new Set(heard.filter(({ works }) => works).map(({ device }) => device));
-    const wanted = learner === undefined ? [] : listeners(plan, devices);
-    return wanted.length !== heard.length || wanted.some((device) => !working.has(device));
-  };
   const learning = async (plan: Pick<LocalPlan, "learns" | "taps">, { heard }: LocalNetwork): Promise<void> => {
     if (plan.learns || heard.length > 0) await learner?.apply(listeners(plan, await readDevices(run)));
   };
@@ -178,7 +171,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       const isNetwork =
         deviceChanges(plan, found.devices).length + segmentChanges(plan, found.devices).length > 0 ||
         areTagsDue(wantedTags(plan, found.devices), found.tags) ||
-        isLearningDue(plan, found);
+        (learner !== undefined && isLearningDue(plan, found.devices, found.heard));
       return (isNetwork ? calls.network : 0) | (isGroup ? calls.securityGroup : 0) | (isAddress ? calls.addressing : 0);
     },
     // The calls that follow write each table anew, in one transaction each: nothing is open meanwhile.
@@ -239,14 +232,8 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     counted: () => readCounted(run),
     async heard(plan) {
       if (!plan.learns || learner === undefined) return new Map();
-      const [{ links }, taps] = await Promise.all([readDevices(run), learner.read()]);
-      const byDevice = new Map(taps.map(({ device, heard }) => [device, heard]));
-      return new Map(
-        plan.taps.flatMap(({ name }) => {
-          const heard = byDevice.get(links.get(name)?.index ?? 0) ?? null;
-          return heard === null ? [] : [[name, heard] as const];
-        }),
-      );
+      const [devices, taps] = await Promise.all([readDevices(run), learner.read()]);
+      return saidOf(plan, devices, taps);
     },
     left: () =>
       left.map((name) => `the set ${name} stays, since a rule of the site's own names it; nothing keeps it up to date`),
