@@ -1,19 +1,18 @@
 import type { Mode } from "../../../../model/cell/network/modes.ts";
 import { calls, type ModeDriver } from "../service/mode-driver.ts";
 import { type Counted, readCounted } from "./handlers/counted.ts";
+import { DeviceHandler } from "./handlers/device-handler.ts";
 import {
   Announcer,
   addressChanges,
   applyAddresses,
   type Devices,
-  deviceChanges,
   readDevices,
   renamedDevices,
 } from "./handlers/devices.ts";
 import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
-import { isLearningDue, listeners, saidOf } from "./handlers/learning.ts";
+import { saidOf } from "./handlers/learning.ts";
 import { missingPrograms, type Run } from "./handlers/run.ts";
-import { areTagsDue, probeForm, segmentChanges, type TagForm, wantedTags } from "./handlers/segments.ts";
 import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
 import type { HeardTap, Learner } from "./learn/learn.ts";
@@ -85,6 +84,7 @@ const defaultDhcpUser = "nobody";
  */
 export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   const { run, dhcpDirectory, machine, tags, learner } = options;
+  const parts = new DeviceHandler(options);
   let dhcpUser = defaultDhcpUser;
   const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
   const dhcp = new DhcpHandler(run, dhcpDirectory);
@@ -99,25 +99,6 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       ...([readDevices(run), dhcp.read(), tags?.read() ?? [], learner?.read() ?? []] as const),
     ]);
     return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server, tags: found, heard };
-  };
-  const learning = async (plan: Pick<LocalPlan, "learns" | "taps">, { heard }: LocalNetwork): Promise<void> => {
-    if (plan.learns || heard.length > 0) await learner?.apply(listeners(plan, await readDevices(run)));
-  };
-  const runAll = async (commands: readonly (readonly [program: string, ...args: string[]])[]): Promise<void> => {
-    for (const [program, ...args] of commands) await run(program, args);
-  };
-  let form: TagForm | undefined;
-  /** Bridges of groups with their VLANs and tunnels: before a tap can be a port of one. */
-  const segments = async (
-    plan: Pick<LocalPlan, "bridges" | "wire" | "tunnels">,
-    { devices, tags: before }: LocalNetwork,
-  ): Promise<void> => {
-    if (plan.bridges.length > 0) form ??= await probeForm(run, plan.wire);
-    if (form === "program" && tags === undefined)
-      throw new Error("the kernel has no devices for VLANs (802.1Q), and nothing else gives tags on this machine");
-    await runAll(segmentChanges(plan, devices, form));
-    if (form !== "program" && before.length === 0) return;
-    await tags?.apply(wantedTags(plan, await readDevices(run)));
   };
   /** Sets that nobody wants any more and that rules of the site's own still name. */
   let left: readonly string[] = [];
@@ -168,10 +149,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
         ebtables.stale(all.ebtables, found.ebtables).length > 0 ||
         added.length + removed.length + announcer.failedOf(plan.addresses).length > 0 ||
         dhcp.isDue(plan.dhcp, dhcpUser, found.dhcp);
-      const isNetwork =
-        deviceChanges(plan, found.devices).length + segmentChanges(plan, found.devices).length > 0 ||
-        areTagsDue(wantedTags(plan, found.devices), found.tags) ||
-        (learner !== undefined && isLearningDue(plan, found.devices, found.heard));
+      const isNetwork = parts.isDue(plan, found);
       return (isNetwork ? calls.network : 0) | (isGroup ? calls.securityGroup : 0) | (isAddress ? calls.addressing : 0);
     },
     // The calls that follow write each table anew, in one transaction each: nothing is open meanwhile.
@@ -183,9 +161,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       inForce = plan;
       // A tap is no port of a bridge before the guard is there: what nobody guards would speak for others.
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
-      await segments(plan, found);
-      await runAll(deviceChanges(plan, found.devices));
-      await learning(plan, found);
+      await parts.apply(plan, found);
     },
     async securityGroup(plan, found) {
       inForce = plan;
@@ -240,18 +216,9 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     async cleanup() {
       const found = await clear();
       await dhcp.stop(found.dhcp);
-      const nothing = {
-        addresses: [],
-        managed: inForce?.managed ?? [],
-        taps: [],
-        bridge: null,
-        forwards: false,
-        filtersBridges: null,
-      };
-      await applyAddresses(run, addressChanges(nothing, found.devices));
-      await runAll(deviceChanges(nothing, found.devices));
-      await learning({ learns: false, taps: [] }, found);
-      await segments({ ...nothing, bridges: [], wire: "", tunnels: [] }, found);
+      const addresses = { addresses: [], managed: inForce?.managed ?? [] };
+      await applyAddresses(run, addressChanges(addresses, found.devices));
+      await parts.clear(found);
     },
   };
 }
