@@ -36,6 +36,7 @@ import {
   explainTimer,
   heard,
   heardClient,
+  noteFound,
   saidAll,
   takeBehind,
   takeFork,
@@ -357,7 +358,7 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
   } else if (kind === "volume") {
     const before = agent.volumes.get(id);
     const after = agentVolumeActual.of(value);
-    if (after !== null) state.found = true;
+    if (after !== null) noteFound(state);
     // How full it is changes all the time and decides nothing here.
     const changed = !sameJson(toJson({ ...before, usedMiB: 0 }), toJson({ ...after, usedMiB: 0 }));
     if (put(agent.volumes, id, after) && changed) markChains(state, [id]);
@@ -367,12 +368,12 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
   } else if (kind === "bin") {
     // Copies wait for it as for a server; and a volume that was not to be made anew may be now.
     const binned = agentBinned.of(value);
-    if (binned !== null) state.found = true;
+    if (binned !== null) noteFound(state);
     if (put(agent.bin, String(id), binned)) touchUnplaced(state);
     if (binned !== null && agent.volumes.has(binned.volume)) mark(state, binned.volume);
   } else if (kind === "lease") {
     const lease = agentLeaseActual.of(value);
-    if (lease !== null) state.found = true;
+    if (lease !== null) noteFound(state);
     if (put(agent.leases, id, lease)) mark(state, id);
     if (lease?.holder != null) fenceConcerns(state, lease.holder.vm);
   } else if (kind === "readers") {

@@ -29,6 +29,8 @@ export interface Recovery {
   readonly waitsFor: readonly PeerName[];
   /** By client that has seen more of this store than it contains: servers that have not said, since it said so, what they have. */
   readonly behind?: { readonly [client: string]: readonly PeerName[] };
+  /** While servers are waited for: one of the others had something, whether it still has it or not. */
+  readonly found?: true;
 }
 
 export interface Counted {

@@ -115,7 +115,7 @@ export interface ManagerState {
   explained: boolean;
   /** Something was lost, as was found in this start; and who has said something that it desires, since. */
   lost: boolean;
-  /** Since the start some server had something, whether it still has it or not. */
+  /** Since the start, or while servers are waited for, some server had something, whether it still has it or not. */
   found: boolean;
   readonly spoke: Set<PeerName>;
   /** Controllers that have said since the start all that they desire. */
@@ -179,7 +179,7 @@ export function restoreManager(
     lostAt: new Set([...(restored.forkedAt ?? [])].filter(([, { forked }]) => forked).map(([peer]) => peer)),
     explained: true,
     lost: false,
-    found: false,
+    found: (restored.records.get("recovery") as unknown as Recovery | undefined)?.found === true,
     spoke: new Set(),
     saidAll: new Set(),
     offered: undefined,

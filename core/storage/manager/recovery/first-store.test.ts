@@ -51,3 +51,23 @@ test("a blank store was lost where a server had something when it was heard, tho
   one.settle();
   assert.equal(one.state.explained, false, "whose lease that was, its controller may have yet to say");
 });
+
+test("that a server had something is known after a start as well, as long as others are waited for", () => {
+  const one = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 9000 } });
+  const [first, last] = [one.agent("s1"), one.agent("s2")];
+  one.cut(last);
+  lose(one);
+  one.wanted.clear();
+  one.restart();
+  first.leases.set("a-1", { epoch: 3, holder: { vm: uid("a-7"), incarnation: 1, host: hostName("h1") } });
+  one.say(first, "lease/a-1", one.leaseActual(first, "a-1"));
+  one.settle();
+  first.leases.delete("a-1");
+  one.say(first, "lease/a-1", null);
+  one.settle();
+  one.restart();
+  one.connect(last);
+  one.settle();
+  assert.equal(one.state.explained, false, "the store was lost, whoever still has something");
+  assert.deepEqual(one.records.get("recovery"), { waitsFor: [] }, "what is over is not kept");
+});

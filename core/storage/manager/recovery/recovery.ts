@@ -10,6 +10,7 @@ import type {
 } from "../../../documents/vocabulary.ts";
 import { desire, log, progress, write } from "../../../outbox.ts";
 import { hasOnlyBinned, lookAtBin } from "../binned.ts";
+import type { Recovery } from "../records.ts";
 import {
   type AgentView,
   keepVolume,
@@ -154,9 +155,20 @@ function waitBehind(state: ManagerState, client: string, servers: readonly PeerN
   const { [client]: _before, ...others } = state.recovery?.behind ?? {};
   const behind = servers.length === 0 ? others : { ...others, [client]: servers };
   const more = Object.keys(behind).length === 0 ? {} : { behind };
-  state.recovery = { waitsFor: state.recovery?.waitsFor ?? [], ...more };
-  write(state.outbox, "recovery", state.recovery);
+  keepRecovery(state, { waitsFor: state.recovery?.waitsFor ?? [], ...more });
   for (const volume of state.unplaced) mark(state, volume);
+}
+
+function keepRecovery(state: ManagerState, { found: _found, ...recovery }: Recovery): void {
+  const { outbox, found } = state;
+  state.recovery = { ...recovery, ...(found && recovery.waitsFor.length > 0 ? { found: true as const } : {}) };
+  write(outbox, "recovery", state.recovery);
+}
+/** A server has something. Durable while others are waited for: after a start it may have it no more, and the store was lost all the same. */
+export function noteFound(state: ManagerState): void {
+  if (state.found) return;
+  state.found = true;
+  if (state.recovery !== null) keepRecovery(state, state.recovery);
 }
 
 /** From now on the agent takes what is desired here: that holds nothing which goes behind what the agent has. */
@@ -177,8 +189,7 @@ function waitFor(state: ManagerState, waitsFor: readonly PeerName[]): void {
   if (waitsFor.length > before.length) log(state.outbox, "recovery/waits", { servers });
   else if (waitsFor.length === 0 && before.length > 0) log(state.outbox, "recovery/complete", {});
   const { behind } = state.recovery ?? {};
-  state.recovery = { waitsFor, ...(behind === undefined ? {} : { behind }) };
-  write(state.outbox, "recovery", state.recovery);
+  keepRecovery(state, { waitsFor, ...(behind === undefined ? {} : { behind }) });
   for (const volume of state.unplaced) mark(state, volume);
 }
 
