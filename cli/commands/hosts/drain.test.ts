@@ -89,6 +89,35 @@ test("where only the root controller is left it is said what to do, since no wai
   assert.match(message, /^h1 is empty but for shop\/vm, in which the root controller runs: switch h1 off in order/);
 });
 
+test("of the root controller's own VM it is said beforehand that it stays, and of others of the root cell that they go", async (t) => {
+  const open = cloud({ h1: host, h2: host }, {}, {});
+  const why = "the root controller runs in root/core1 itself: another host starts it when its own is off";
+  const asked: string[] = [];
+  const gateway: Gateway = (request) => {
+    const { method, url, dryRun, body } = request;
+    if (url.includes("/cells/root/moves")) {
+      asked.push(`${dryRun} ${body}`);
+      const isOwn = String(body).includes("core1");
+      return isOwn ? { status: 409, body: { error: { code: "refused", message: why } } } : open(request);
+    }
+    const at = { host: "h1" };
+    if (method === "GET" && url.includes("/cells/root/model") && !url.includes("/model/root/hosts"))
+      return {
+        status: 200,
+        body: { root: { "x.type": "Cell", core1: vm(at), core2: vm(at), off: vm({ ...at, power: "off" }) } },
+      };
+    return open(request);
+  };
+  const { context, printed } = await scene(t, gateway);
+  await drainHost(context, "h1", { ...options, dryRun: true });
+  assert.deepEqual(printed.slice(1), [
+    `! root/core1  stays at h1: ${why}`,
+    "! root/core2  is stopped in order at h1, and starts elsewhere with its data",
+    "  root/off  is placed elsewhere when it starts",
+  ]);
+  assert.deepEqual(asked, ['true {"vm":"root/core1","to":"h1"}', 'true {"vm":"root/core2","to":"h1"}']);
+});
+
 test("a host that is none is told with those that are; nobody who cannot be asked is drained without --yes", async (t) => {
   const gateway = cloud({ h1: host, h2: host }, { host: "h1" }, { host: "h1" });
   const { context } = await scene(t, gateway);

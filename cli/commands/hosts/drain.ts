@@ -76,12 +76,27 @@ export interface DrainOptions {
   readonly dryRun: boolean;
 }
 
-const lineOf = ({ name, element }: Guest, host: string): string =>
-  printable(
-    element.state.power === "on"
+const lineOf = ({ name, element }: Guest, host: string, stays: string | null): string => {
+  if (element.state.power !== "on") return printable(`  ${name}  is placed elsewhere when it starts`);
+  return printable(
+    stays === null
       ? `! ${name}  is stopped in order at ${host}, and starts elsewhere with its data`
-      : `  ${name}  is placed elsewhere when it starts`,
+      : `! ${name}  stays at ${host}: ${stays}`,
   );
+};
+
+/** The root controller is the one that moves VMs, and does not move its own: it says so of a move to where it is. Null: it would go, or nobody says. */
+async function whyStays(client: Client, { cell, element }: Guest, host: string): Promise<string | null> {
+  if (cell !== root || element.state.power !== "on") return null;
+  try {
+    await client.move(cell, { vm: element.path, to: host }, true);
+    return null;
+  } catch (error) {
+    if (error instanceof Refused && error.status === 409) return error.message;
+    if (error instanceof Refused) return null;
+    throw error;
+  }
+}
 
 export const drainHost = async (context: Context, host: string, options: DrainOptions): Promise<void> => {
   const { terminal, json } = context;
@@ -90,7 +105,7 @@ export const drainHost = async (context: Context, host: string, options: DrainOp
   const guests = (await allVms(client, terminal.warn)).filter(isAt(host));
   if (!json) {
     terminal.print(whyNot("drain", null, subjectOf(host, before))?.why ?? `${host} takes nothing new from then on`);
-    for (const guest of guests) terminal.print(lineOf(guest, host));
+    for (const guest of guests) terminal.print(lineOf(guest, host, await whyStays(client, guest, host)));
     if (guests.length === 0) terminal.print(`no VM is there`);
   }
   const leaving = guests.map(({ name }) => name);
