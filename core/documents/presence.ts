@@ -4,7 +4,10 @@ import type { HostName } from "../../model/cell/identifiers.ts";
  * What hosts and the Presence group say of who lives (`core/documents/vocabulary.ts` has the table of all keys).
  */
 
-/** A host of itself (`presence/self`) and of another that it suspects (`presence/failed/<host>`; taken back when refuted). */
+/**
+ * A host of itself (`presence/self`) and of another that it suspects (`presence/failed/<host>`; taken back when refuted). What it has suspected since a moment ago
+ * (`presence/doubted/<host>`) counts for no vote.
+ */
 export interface ActualPresence {
   readonly host: HostName;
   /** Grows with each start and with each return after a declared death. */
@@ -26,8 +29,8 @@ export interface ActualPresenceCall {
 /** A member of the Presence group would declare this life of a host over. */
 export type ActualPresenceVote = ActualPresence;
 /**
- * So many hosts report this life of a host that a member of the Presence group would vote for its end if it had not heard the host lately
- * itself. Taken back when it is refuted, or declared.
+ * So many hosts report or doubt this life of a host that a member of the Presence group would vote for its end if all of them reported it, and it had not
+ * heard the host lately itself. Taken back when it is refuted, or declared.
  */
 export type ActualPresenceSuspicion = ActualPresence;
 /**
@@ -55,6 +58,7 @@ export const presenceKey = {
   all: "presence/",
   self: "presence/self",
   report: (host: string): string => `presence/failed/${host}`,
+  doubt: (host: string): string => `presence/doubted/${host}`,
   vote: (host: string): string => `vote/${host}`,
   death: (host: string): string => `dead/${host}`,
   suspected: (host: string): string => `suspected/${host}`,

@@ -75,6 +75,8 @@ test("a report is published, and taken back once; of whom nothing was reported n
   const { said, requests } = await createPart();
   const verdict = (host: string, of: Verdict) => ({ host: hostName(host), generation: 1, incarnation: 0, verdict: of });
   requests.length = 0;
+  said({ verdicts: [verdict("h4", "doubted")] });
+  said({ verdicts: [verdict("h4", "suspect")] });
   said({ verdicts: [verdict("h2", "alive"), verdict("h3", "failed")] });
   said({ verdicts: [verdict("h3", "alive"), verdict("h2", "suspect")] });
   said({ verdicts: [verdict("h3", "alive")] });
@@ -82,8 +84,12 @@ test("a report is published, and taken back once; of whom nothing was reported n
   assert.deepEqual(
     publications.map(({ key, value }) => [key, value !== null]),
     [
+      ["presence/doubted/h4", true],
+      ["presence/doubted/h4", false],
       ["presence/failed/h3", true],
+      ["presence/doubted/h3", true],
       ["presence/failed/h3", false],
+      ["presence/doubted/h3", false],
     ],
   );
 });

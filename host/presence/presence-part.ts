@@ -1,6 +1,6 @@
 import type { Death } from "../../core/documents/declaration.ts";
 import type { ActualPresenceMissed } from "../../core/documents/presence.ts";
-import { type HostPublication, ownLife, reportOf } from "../../core/presence/group/host-publications.ts";
+import { type HostPublication, ownLife, reportsOf } from "../../core/presence/group/host-publications.ts";
 import type { SwimInput, SwimOutput, SwimState, VerdictChange } from "../../core/presence/swim/types.ts";
 import { viewFromJson, viewToJson } from "../../core/presence/view.ts";
 import type { HostName, PeerName } from "../../model/cell/identifiers.ts";
@@ -54,7 +54,7 @@ export const createPresencePart = async <Participant extends PartParticipant>(
   // A service that is stopping answers nobody; then this host is silent soon anyway.
   const tell = (request: PresenceRequest | SuccessionRequest | DoubtsRequest): void =>
     void effects.request(request).catch(() => undefined);
-  const reported = new Set<HostName>();
+  const reported = new Set<string>();
   let doubts = false;
   const carryOut = ({ verdicts, syncs, above, incarnated }: SwimOutput, state: SwimState): void => {
     if (state.localHealth >= doubting !== doubts) {
@@ -65,10 +65,11 @@ export const createPresencePart = async <Participant extends PartParticipant>(
     if (verdicts.length > 0) tell({ kind: "presence-heard", hosts: verdicts.map(heardIn) });
     for (const change of verdicts) {
       // Nothing is to be taken back of whom was never reported, as of a thousand that one meets.
-      const wasReported = reported.delete(change.host);
-      if (change.verdict === "failed") reported.add(change.host);
-      else if (!wasReported) continue;
-      publications.push(reportOf(change));
+      for (const report of reportsOf(change)) {
+        const wasReported = reported.delete(report.key);
+        if (report.value !== null) reported.add(report.key);
+        if (report.value !== null || wasReported) publications.push(report);
+      }
     }
     if (incarnated) publications.push(ownLife(state));
     if (publications.length > 0) tell({ kind: "presence-said", publications });
@@ -132,5 +133,5 @@ const doubting = 3;
 /** One that is suspected may answer yet. */
 const heardIn = ({ host, generation, verdict }: VerdictChange): readonly [HostName, number | null] => [
   host,
-  verdict === "alive" || verdict === "suspect" ? generation : null,
+  verdict === "alive" || verdict === "suspect" || verdict === "doubted" ? generation : null,
 ];

@@ -3,6 +3,7 @@ import { counter, gauge, type Metric, sample } from "../../core/telemetry/metric
 import type { PresenceMember } from "./member.ts";
 
 const verdicts: readonly Verdict[] = ["alive", "suspect", "failed", "dead", "left"];
+const asCounted = (told: Verdict): Verdict => (told === "doubted" ? "suspect" : told);
 
 /** A host's part in the membership protocol: what it thinks of the others, and what it sends and takes for that. */
 export const measureMember = ({ state, datagrams, refusals }: PresenceMember): readonly Metric[] => {
@@ -11,7 +12,7 @@ export const measureMember = ({ state, datagrams, refusals }: PresenceMember): r
     gauge(
       "cells_swim_members",
       "Other hosts by what this one thinks of them.",
-      verdicts.map((verdict) => sample(others.filter(({ told }) => told === verdict).length, { verdict })),
+      verdicts.map((verdict) => sample(others.filter(({ told }) => asCounted(told) === verdict).length, { verdict })),
     ),
     gauge("cells_swim_doubts", "Hosts that do not answer this one at present, of which nobody was told yet.", [
       sample(state.doubts.size),

@@ -469,6 +469,7 @@ export const actualSamples = {
     "<peer>/probe/<name>": { ...probed, asked: 2, answered: 1, machines: [{ vm: "c1-4", answered: 1 }] },
     "presence/self": { ...life, answers: true, boot: 1 },
     "presence/failed/<name>": { ...life, host: "h3" },
+    "presence/doubted/<name>": { ...life, host: "h3" },
     "<peer>/call": { call: 1 },
     "<peer>/claim/<name>": { epoch: 3 },
   },

@@ -1,7 +1,7 @@
 import { type ActualPresenceDeath, presenceKey } from "../../core/documents/presence.ts";
 import type { Effect, Input } from "../../core/env.ts";
 import { createPresence } from "../../core/presence/group/group.ts";
-import { answerTo, ownLife, reportOf } from "../../core/presence/group/host-publications.ts";
+import { answerTo, ownLife, reportsOf } from "../../core/presence/group/host-publications.ts";
 import type { GroupState } from "../../core/presence/group/state.ts";
 import { nextRandom } from "../../core/random.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
@@ -256,8 +256,7 @@ export const createGroup = (options: WorldOptions, count: number): Group => {
     verdict: (host, change) => {
       if (change.verdict === "failed") group.failed += 1;
       if (change.verdict === "dead") group.onKnown?.(host, change.host, change.generation);
-      const { key, value } = reportOf(change);
-      publishFrom(group, host, key, value);
+      for (const { key, value } of reportsOf(change)) publishFrom(group, host, key, value);
     },
   };
   const world = createWorld({ ...options, edge });

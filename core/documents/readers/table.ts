@@ -192,6 +192,7 @@ export const actualDocuments = {
     "<peer>/network-slice/<name>": null,
     "presence/self": presence.ownPresence,
     "presence/failed/<name>": presence.presence,
+    "presence/doubted/<name>": presence.presence,
     "<peer>/call": presence.presenceCall,
   },
   presence: {

@@ -382,6 +382,35 @@ test("a host that enough others report is suspected, also while its own connecti
   assert.equal(suspected(), undefined, "what is declared is more than suspected");
 });
 
+test("a host that enough others doubt or report is suspected as well, and that is no vote", () => {
+  const { say, report, refute, hear, published, voted, dead, vote } = member(10);
+  const suspected = (): Json | undefined => published.get(presenceKey.suspected("h1"));
+  const doubt = (by: number, incarnation = 0) => say(peer(by), presenceKey.doubt("h1"), life(1, incarnation));
+  hear(1, false);
+  report(2, 1);
+  for (const by of [2, 3, 4]) doubt(by);
+  assert.equal(suspected(), undefined, "who reports it and doubts it is one host");
+  doubt(1);
+  assert.equal(suspected(), undefined, "nor does anybody doubt itself");
+  doubt(5);
+  assert.deepEqual(suspected(), life(1));
+  assert.ok(!voted(1), "a doubt is no report");
+  vote(second, 1);
+  assert.ok(!dead(1));
+  say(peer(5), presenceKey.doubt("h1"), null);
+  assert.equal(suspected(), undefined, "it took its doubt back");
+  doubt(5);
+  hear(5, false);
+  assert.equal(suspected(), undefined, "nor of who is not heard");
+  hear(5, true);
+  refute(1, 1);
+  assert.equal(suspected(), undefined, "all are of incarnation 0");
+  for (const by of [3, 4, 5]) report(by, 1, 1);
+  assert.equal(suspected(), undefined);
+  report(2, 1, 1);
+  assert.ok(voted(1));
+});
+
 test("a host that this member alone heard in its last life is missed, until enough others report it there, it is heard, or over", () => {
   const { report, say, hear, published, vote } = member(4);
   const missed = (): Json | undefined => published.get(presenceKey.missed("h1"));

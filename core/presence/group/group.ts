@@ -20,16 +20,8 @@ import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, tak
 import { membersIn } from "./deaths.ts";
 import { answerEnd, isEndToTake, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./end.ts";
 import { lookedFor, noteMissed } from "./missed.ts";
-import {
-  type GroupOptions,
-  type GroupState,
-  type HostView,
-  isGone,
-  type Life,
-  publish,
-  thresholdCap,
-  thresholdOf,
-} from "./state.ts";
+import { isSame, isSuspected, reportersOf } from "./reports.ts";
+import { type GroupOptions, type GroupState, type HostView, isGone, type Life, publish } from "./state.ts";
 
 /**
  * A member of the Presence group. It collects what hosts report of each other and decides with the other members which
@@ -96,6 +88,7 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
       answered: 0,
       asked: null,
       reports: new Map(),
+      doubts: new Map(),
       votes: new Map(),
       claims: new Map(),
       returned: new Map(),
@@ -215,14 +208,21 @@ function takeFromHost(
     evaluateReported(state, wallMs);
     return;
   }
-  if (!key.startsWith(presenceKey.report(""))) return;
-  const view = state.hosts.get(hostName(key.slice(presenceKey.report("").length)));
+  const isDoubt = key.startsWith(presenceKey.doubt(""));
+  if (!isDoubt && !key.startsWith(presenceKey.report(""))) return;
+  const view = state.hosts.get(hostName(key.slice((isDoubt ? presenceKey.doubt("") : presenceKey.report("")).length)));
   if (view === undefined || view.host === reporter) {
     if (life !== null) refuse(state, `host.${reporter}`, key, "no other host of this installation has that name");
     return;
   }
   if (life !== null && view.known !== null && !isPlausible(life.generation, view.known.generation)) {
     refuse(state, `host.${reporter}`, key, `it has never said that it is in life ${life.generation}`);
+    return;
+  }
+  if (isDoubt) {
+    if (life === null) view.doubts.delete(reporter);
+    else view.doubts.set(reporter, life);
+    evaluate(state, view, wallMs);
     return;
   }
   const wasReported = view.reports.size > 0;
@@ -282,7 +282,7 @@ function refuse(state: GroupState, from: string, key: string, why: string): void
 /** Everything that some evidence concerns. */
 function evaluateReported(state: GroupState, wallMs: number): void {
   for (const view of state.hosts.values())
-    if (view.reports.size + view.votes.size + view.claims.size > 0) evaluate(state, view, wallMs);
+    if (view.reports.size + view.doubts.size + view.votes.size + view.claims.size > 0) evaluate(state, view, wallMs);
 }
 
 /** The life that reports are about: the latest that anyone knows. A report of an earlier one was refuted. */
@@ -295,25 +295,6 @@ function latest({ self, reports }: HostView): Life | null {
 }
 const isLater = (a: Life, b: Life): boolean =>
   a.generation > b.generation || (a.generation === b.generation && a.incarnation > b.incarnation);
-const isSame = (a: Life, b: Life): boolean => a.generation === b.generation && a.incarnation === b.incarnation;
-
-/** Distinct hosts that report this life and are themselves alive and heard. */
-function reportersOf(state: GroupState, view: HostView, life: Life): number {
-  let count = 0;
-  for (const [reporter, report] of view.reports) {
-    const by = state.hosts.get(reporter);
-    if (by !== undefined && by.reachable === true && !isGone(by) && isSame(report, life)) count += 1;
-  }
-  return count;
-}
-
-/** Whether enough hosts report this life, whatever this member has heard of it lately. */
-function isSuspected(state: GroupState, view: HostView, life: Life): boolean {
-  if (view.left || view.reports.size === 0) return false;
-  let live = 0;
-  for (const host of state.hosts.values()) if (!isGone(host)) live += 1;
-  return reportersOf(state, view, life) > thresholdOf(live, state.options.threshold ?? thresholdCap);
-}
 
 /**
  * What other members declared is taken over when more than half of the group stand behind it, this member's own vote
@@ -340,12 +321,14 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   const life = lookedFor(view, latest(view));
   const over = life === null || (view.declared !== null && view.declared.generation >= life.generation);
   if (over) endCall(state, view);
-  // A connection is silent for 8 to 10 s before it is known to be; who asks further is told before that.
+  const suspicion = over ? null : isSuspected(state, view, life);
+  // A connection is silent for 8 to 10 s before it is known to be, and a large group takes longer to report; who asks further is told before that.
   const suspected: ActualPresenceSuspicion | null =
-    !over && isSuspected(state, view, life) ? { host: view.host, ...life } : null;
+    suspicion === null || life === null ? null : { host: view.host, ...life };
   publish(state, presenceKey.suspected(view.host), suspected);
-  sayMissed(state, view, over || suspected !== null ? null : life);
-  const own = over ? null : ownVote(state, view, life, suspected !== null);
+  const isReported = suspicion?.for === "votes";
+  sayMissed(state, view, over || isReported ? null : life);
+  const own = over ? null : ownVote(state, view, life, isReported);
   vote(state, view, own);
   if (view.claims.size > 0) takeOver(state, view, wallMs);
   if (over || (view.declared !== null && view.declared.generation >= life.generation)) return;

@@ -24,10 +24,14 @@ export const ownLife = ({ self }: SwimState): HostPublication => {
     value: toJson({ host, generation, incarnation, answers: true } satisfies ActualOwnPresence),
   };
 };
-/** Of another: a report when it failed, and the report's end with any other verdict. */
-export const reportOf = ({ host, generation, incarnation, verdict }: VerdictChange): HostPublication => {
-  const report: ActualPresence = { host, generation, incarnation };
-  return { key: presenceKey.report(host), value: verdict === "failed" ? toJson(report) : null };
+/** Of another: a report when it failed, and the report's end with any other verdict; a doubt from the first own suspicion on, until the report ends. */
+export const reportsOf = ({ host, generation, incarnation, verdict }: VerdictChange): readonly HostPublication[] => {
+  const report = toJson({ host, generation, incarnation } satisfies ActualPresence);
+  const [isFailed, isDoubted] = [verdict === "failed", verdict === "failed" || verdict === "doubted"];
+  return [
+    { key: presenceKey.report(host), value: isFailed ? report : null },
+    { key: presenceKey.doubt(host), value: isDoubted ? report : null },
+  ];
 };
 /** To a member of the group, on hearing something of it; null: that was no call. */
 export const answerTo = (member: PeerName, key: string, value: Json): HostPublication | null => {

@@ -25,6 +25,8 @@ export interface HostView {
   asked: (Life & { readonly call: number }) | null;
   /** By the host that reports it. */
   readonly reports: Map<HostName, Life>;
+  /** By the host that suspects it since a moment ago, whether it reports it by now or not. */
+  readonly doubts: Map<HostName, Life>;
   /** By member of the group, this one included. */
   readonly votes: Map<PeerName, ActualPresenceVote>;
   declared: ActualPresenceDeath | null;

@@ -86,7 +86,7 @@ test("who does not answer is doubted in private, asked again, and suspected in p
     "nobody is told yet",
   );
   const verdicts = sleep(20_000).flatMap((output) => output.verdicts.map(({ verdict }) => verdict));
-  assert.deepEqual(verdicts, ["suspect", "failed"]);
+  assert.deepEqual(verdicts, ["doubted", "failed"]);
   const many = member(6);
   const asked = [many.step({ kind: "wake" }, many.state.probeAt), ...many.sleep(config.probeTimeoutMs + 10)];
   const helpers = asked.flatMap((output) => output.packets).filter(({ packet }) => packet.kind === "ping-req");

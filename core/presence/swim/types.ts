@@ -28,8 +28,11 @@ export interface Packet {
   readonly updates: readonly Update[];
 }
 
-/** What this host thinks of another. `failed`: suspected for so long, and from own probes, that the Presence group is told. */
-export type Verdict = "alive" | "suspect" | "failed" | "dead" | "left";
+/**
+ * What this host thinks of another. `doubted`: suspected from own probes, which whoever asks further may know; `failed`: for so long that the
+ * Presence group is told.
+ */
+export type Verdict = "alive" | "suspect" | "doubted" | "failed" | "dead" | "left";
 export interface VerdictChange {
   readonly host: HostName;
   readonly generation: number;

@@ -46,8 +46,10 @@ export const newMember = (host: HostName, generation: number, incarnation: numbe
   hash: 0,
 });
 
-const verdictOf = ({ status, suspicion }: Member): Verdict =>
-  suspicion?.expired === true && suspicion.firstHand ? "failed" : status;
+const verdictOf = ({ status, suspicion }: Member): Verdict => {
+  if (suspicion?.firstHand !== true) return status;
+  return suspicion.expired ? "failed" : "doubted";
+};
 
 const tell = (turn: Turn, member: Member): void => {
   const verdict = verdictOf(member);
