@@ -28,7 +28,13 @@ export type HostRequest =
   | DoubtsRequest
   | PlacedRequest
   /** Another host was asked on the network for the HA Manager; `mac`: who answered. */
-  | { readonly kind: "probed"; readonly host: string; readonly mac: Mac | null; readonly machines?: readonly Uid[] }
+  | {
+      readonly kind: "probed";
+      readonly host: string;
+      readonly mac: Mac | null;
+      readonly machines?: readonly Uid[];
+      readonly asked: readonly Uid[];
+    }
   /** What the network driver knows of the upstream routers, all of it. */
   | { readonly kind: "routers"; readonly routers: readonly RouterFact[] }
   /** Multicast groups that guests here have joined, all of them. */

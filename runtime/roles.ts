@@ -106,10 +106,11 @@ const runHaManager = async (configuration: ProcessConfiguration, observer: Obser
       storageManagers: startWith(all, "storage-manager"),
       hosts: startWith(all, "host."),
       agents: startWith(all, "agent."),
+      haManagers: startWith(all, "ha-manager"),
     });
   await runWithMembers(
     configuration,
-    ["host.", "presence.", "storage-manager", "agent."],
+    ["host.", "presence.", "storage-manager", "agent.", "ha-manager"],
     (all) => runAsked(asked, { configuration, observer, service: serviceFor(all) }),
     { takesMembers: true },
   );

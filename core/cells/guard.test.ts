@@ -50,6 +50,30 @@ test("a cell whose HA Manager is gone says so, and has another one at its parent
   assert.deepEqual(guard(), [3, true, 3, true], "there is no such one");
 });
 
+test("a number that was written before counts as soon as the former one is gone, and one that is gone itself never", () => {
+  const root = peerName("controller.root");
+  const world = new World();
+  const there = thereIn(world);
+  const told = () => (world.desired.get("controller.one/life") as unknown as DesiredLife | undefined)?.guard;
+  const asks = (haManager: number) => world.want("r-1", "one", root, { services: { haManager } });
+  there(1, 2, 3, 4);
+  asks(2);
+  asks(4);
+  asks(3);
+  world.restart();
+  there(1, 2, 3, 4);
+  asks(3);
+  assert.equal(told(), undefined, "the one that it was made with is there");
+  there(1, 4);
+  assert.equal(
+    told(),
+    undefined,
+    "the one that is written is gone as well, and what was written before that is no word any more",
+  );
+  there(1, 3, 4);
+  assert.equal(told(), 3, "nobody had to write it again");
+});
+
 test("a Cell Manager that has lost its store has a cell's HA Manager from its controller, or from its parent again", () => {
   const root = peerName("controller.root");
   const world = new World();

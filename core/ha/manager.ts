@@ -34,7 +34,7 @@ import { measureHa } from "./people/measure.ts";
 import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
-import { returnTold, settleTold, takeTold } from "./people/told.ts";
+import { leaveAllTold, returnTold, settleTold, takeTold } from "./people/told.ts";
 import { takeUnguarded } from "./people/unguarded.ts";
 import { takeAsked } from "./power/asked.ts";
 import { settleWait, takePower } from "./power/orders.ts";
@@ -43,7 +43,7 @@ import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, compareTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
 import { settingsFrom } from "./settings.ts";
 import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa } from "./state.ts";
-import { takeSuspicion } from "./suspicions.ts";
+import { lookAnew, noteHeard, takeSuspicion } from "./suspicions.ts";
 
 /**
  * The HA Manager: a VM whose host is lost starts elsewhere without anybody being asked, and never twice.
@@ -111,10 +111,13 @@ function take(state: HaState, input: Input, now: Instant): void {
     case "reachable":
       hearMember(state.deaths, input.peer, input.reachable);
       state.reachable.set(input.peer, input.reachable);
-      if (input.peer.startsWith("host.")) touchHost(state, input.peer.slice("host.".length));
-      else if (input.peer.startsWith("agent.")) {
+      if (input.peer.startsWith("host.")) {
+        noteHeard(state, hostName(input.peer.slice("host.".length)), input.reachable);
+        touchHost(state, input.peer.slice("host.".length));
+      } else if (input.peer.startsWith("agent.")) {
         for (const [host, byAgent] of state.heartbeats) if (byAgent.has(input.peer)) touchHost(state, host);
       } else if (state.deaths.members.has(input.peer)) for (const vm of state.wanted.keys()) state.dirty.add(vm);
+      lookAnew(state);
       return;
     case "request": {
       const members = membersIn(input.request);
@@ -123,6 +126,8 @@ function take(state: HaState, input: Input, now: Instant): void {
     }
     case "timer":
       if (input.name === recreateTimer) state.recreateDueMs = null;
+      if (input.name === askedTimer) state.patienceDueMs = null;
+      if (input.name === askedTimer || input.name === lookTimer) lookAnew(state);
       if (input.name === askedTimer || input.name === recreateTimer)
         for (const vm of state.active.keys()) state.dirty.add(vm);
       state.timed.delete(input.name);
@@ -159,6 +164,7 @@ function start(state: HaState, now: Instant): void {
   state.started = true;
   log(state.outbox, "service/restored", { protected: state.wanted.size, items: state.active.size });
   state.outbox.effects.push(...followDeaths(state.deaths));
+  leaveAllTold(state);
   followSuspicions(state, state.options.presence);
   for (const to of state.options.storageManagers)
     state.outbox.effects.push({ kind: "subscribe", to, prefix: actualKey(state.options.self, fenceKey("" as Uid)) });
@@ -181,6 +187,7 @@ function takeMembers(state: HaState, members: readonly PeerName[]): void {
   );
   state.outbox.effects.push(...followOthers(state.deaths, members));
   state.options = { ...state.options, presence: members };
+  lookAnew(state);
   for (const vm of state.wanted.keys()) state.dirty.add(vm);
 }
 
@@ -200,6 +207,7 @@ function takeSettings(state: HaState, value: Json): void {
     return;
   }
   state.settings = settingsFrom(said.settings);
+  lookAnew(state);
   // What was held by another number is judged anew, and the next look is due by the new time.
   for (const vm of state.active.keys()) state.dirty.add(vm);
   state.timed.clear();
@@ -241,6 +249,7 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
   const dead = takeDeath(state.deaths, from, key, value);
   if (dead !== null) {
     noteLoss(state, dead, now);
+    lookAnew(state);
     touchHost(state, dead);
     return;
   }

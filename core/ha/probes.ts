@@ -5,17 +5,21 @@ import { actualProbe } from "../documents/readers/ha.ts";
 import { actualHost } from "../documents/readers/placement.ts";
 import { desire, write } from "../outbox.ts";
 import { deathOf } from "../presence/group/deaths.ts";
-import { freshMs, type Probed } from "./investigators/investigator.ts";
-import type { HaState, KnownHost } from "./state.ts";
-import { suspectedHosts } from "./suspicions.ts";
+import { freshMs, type Probed, type Subject } from "./investigators/investigator.ts";
+import { type Asking, createAsking, type HaState, type KnownHost } from "./state.ts";
+import { isLookedInto, lookedIntoAt } from "./suspicions.ts";
 
 /**
  * Neighbours of a host that is looked into: two others that are heard put a question to it for as long as it is suspected or an item is about
  * that, and to the machines that should run there, and say what came back. Where a host is on the network it has said itself, and that is kept for when it says nothing.
  */
 const neighbourCount = 2;
-/** From the first question on nobody waits longer for an answer; each takes a second or so. */
+/** From the first question on nobody waits longer for an answer; each takes a second or so, and so does each further turn, of which few are waited for. */
 export const probePatienceMs = 5_000;
+const turnMs = 1_500;
+const mostTurns = 4;
+const patienceFor = (machines: number): number =>
+  probePatienceMs + turnMs * Math.max(0, Math.min(mostTurns, Math.ceil(machines / mostProbed)) - 1);
 /** A neighbour that has asked so often without an answer has got none. */
 const enough = 2;
 
@@ -28,6 +32,7 @@ export function takeHost(state: HaState, host: HostName, value: Json): void {
   const known: KnownHost = { address: said.address, mac: said.mac };
   write(state.outbox, hostRecord(host), known);
   state.known.set(host, known);
+  state.looksDue.add(host);
 }
 
 /** What a neighbour got back; null: it does not ask any more. */
@@ -35,8 +40,10 @@ export function takeProbe(state: HaState, from: PeerName, host: HostName, value:
   const said = actualProbe.of(value, host);
   const byPeer = state.probes.get(host);
   if (byPeer === undefined) return;
+  const asking = state.asking.get(host);
   // Any host could say that a lost one answers it, and nobody would be started elsewhere: two are asked, and heard.
-  if (state.asking.get(host)?.peers.includes(from) !== true) return;
+  if (asking?.peers.includes(from) !== true) return;
+  state.looksDue.add(host);
   if (said === null) {
     byPeer.delete(from);
     return;
@@ -44,77 +51,126 @@ export function takeProbe(state: HaState, from: PeerName, host: HostName, value:
   const before = byPeer.get(from);
   const isAnswer = said.answered > (before?.answered ?? 0) && said.mac === state.known.get(host)?.mac;
   const answeredMs = isAnswer ? state.nowMs : (before?.answeredMs ?? null);
+  const listed = new Set((said.machines ?? []).map(({ vm }) => vm));
+  if (said.asked > (before?.asked ?? 0)) countRound(asking, from, listed);
   const machines = machineAnswers(state, before, said);
-  byPeer.set(from, { asked: said.asked, answered: said.answered, answeredMs, machines });
+  byPeer.set(from, { asked: said.asked, answered: said.answered, answeredMs, machines, listed });
 }
 
-/** Of the machines that should run there: what is said of any other is about nobody here. */
+/** Of the machines that should run there: what is said of any other is about nobody here. What was said in turns before stays. */
 function machineAnswers(
   { at, nowMs }: HaState,
   before: Probed | undefined,
   { host, machines = [] }: ActualProbe,
 ): Probed["machines"] {
   const there = at.get(host);
-  const known = machines.filter(({ vm }) => there?.has(vm) === true);
-  return new Map(
-    known.map(({ vm, answered }) => {
-      const same = before?.machines.get(vm);
-      const isMore = answered > (same?.answered ?? 0);
-      return [vm, { answered, answeredMs: isMore ? nowMs : (same?.answeredMs ?? null) }];
-    }),
-  );
+  const all = new Map([...(before?.machines ?? [])].filter(([vm]) => there?.has(vm) === true));
+  for (const { vm, answered } of machines) {
+    if (there?.has(vm) !== true) continue;
+    const same = all.get(vm);
+    // Whoever asks it in another turn counts anew.
+    const isMore = answered > (before?.listed.has(vm) === true ? (same?.answered ?? 0) : 0);
+    all.set(vm, { answered, answeredMs: isMore ? nowMs : (same?.answeredMs ?? null) });
+  }
+  return all;
 }
 
 /** Either investigator has neighbours ask; what the other one hears by it is not asked for. */
 const hasAsked = ({ settings }: HaState): boolean =>
   settings.investigators.includes("neighbours") || settings.investigators.includes("vm");
 
-const byName = (one: ProbedMachine, other: ProbedMachine): number => (one.vm < other.vm ? -1 : 1);
-/** Those that are looked into first, and no more than a host asks at once. */
-function machinesAt({ at, wanted, active, settings }: HaState, host: HostName): readonly ProbedMachine[] {
+/** Of a host that is looked into: those of its VMs that items are about, and before there are any, all that would have one. */
+function candidatesAt(state: HaState, host: HostName): readonly ProbedMachine[] {
+  const { at, wanted, settings } = state;
   if (!settings.investigators.includes("vm")) return [];
-  const isLookedInto = (vm: Uid): number => (active.has(vm) ? 0 : 1);
-  return [...(at.get(host) ?? [])]
-    .flatMap((vm) => {
-      const address = wanted.get(vm)?.document.address;
-      return address === undefined ? [] : [{ vm, address }];
-    })
-    .sort((one, other) => isLookedInto(one.vm) - isLookedInto(other.vm) || byName(one, other))
-    .slice(0, mostProbed)
-    .sort(byName);
+  const about = lookedIntoAt(state, host);
+  const vms = about.length > 0 ? about : [...(at.get(host) ?? [])];
+  return vms.flatMap((vm) => {
+    const { address, lost } = wanted.get(vm)?.document ?? {};
+    return address === undefined || lost === "leave" ? [] : [{ vm, address }];
+  });
 }
 
-/** Has the neighbours that are to be asked asked, and no others. */
+const byName = (one: ProbedMachine, other: ProbedMachine): number => (one.vm < other.vm ? -1 : 1);
+/** A turn is over when each neighbour has put its question once to some of it, and nobody waits for one that is so many behind. */
+const enoughRounds = { listed: 1, ofOne: 2, unlisted: 3 } as const;
+
+function countRound({ turn }: Asking, from: PeerName, listed: ReadonlySet<Uid>): void {
+  const rounds = turn.rounds.get(from) ?? { listed: 0, all: 0 };
+  const isOfTurn = [...turn.vms].some((vm) => listed.has(vm));
+  turn.rounds.set(from, { listed: rounds.listed + (isOfTurn ? 1 : 0), all: rounds.all + 1 });
+}
+function isOver({ turn, peers }: Asking): boolean {
+  const rounds = peers.map((peer) => turn.rounds.get(peer) ?? { listed: 0, all: 0 });
+  if (peers.length === 0) return false;
+  if (rounds.some(({ listed }) => listed >= enoughRounds.ofOne)) return true;
+  // A host of an earlier version asks no machine at all.
+  return rounds.every(({ listed, all }) => listed >= enoughRounds.listed || all >= enoughRounds.unlisted);
+}
+
+/**
+ * Which machines are asked now: no more than a host asks at once. Where there are more they have their turns, those first that were asked
+ * longest ago.
+ */
+function turnOf(asking: Asking, candidates: readonly ProbedMachine[]): readonly ProbedMachine[] {
+  const { turn, lastTurn } = asking;
+  const same = candidates.filter(({ vm }) => turn.vms.has(vm));
+  const isNext = candidates.length <= mostProbed || same.length === 0 || isOver(asking);
+  const now = isNext ? nextTurn(candidates, lastTurn) : same;
+  if (isNext && now.some(({ vm }) => !turn.vms.has(vm))) {
+    asking.turns += 1;
+    asking.turn = { vms: new Set(now.map(({ vm }) => vm)), rounds: new Map() };
+    for (const { vm } of now) lastTurn.set(vm, asking.turns);
+  }
+  return [...now].sort(byName);
+}
+function nextTurn(candidates: readonly ProbedMachine[], lastTurn: ReadonlyMap<Uid, number>): readonly ProbedMachine[] {
+  if (candidates.length <= mostProbed) return candidates;
+  const turn = ({ vm }: ProbedMachine): number => lastTurn.get(vm) ?? 0;
+  return [...candidates].sort((one, other) => turn(one) - turn(other) || byName(one, other)).slice(0, mostProbed);
+}
+
+/** Has the neighbours that are to be asked asked, and no others: of hosts at which something has changed. */
 export function settleProbes(state: HaState): void {
-  const isAsked = hasAsked(state);
-  const looked = new Set(isAsked ? suspectedHosts(state).filter((host) => state.known.has(host)) : []);
-  for (const { step, host } of isAsked ? state.active.values() : [])
-    if ((step === "Scheduled" || step === "Investigating") && state.known.has(host)) looked.add(host);
-  for (const host of looked) {
-    const { address, mac } = state.known.get(host) ?? {};
-    const asked = state.asking.get(host) ?? { peers: [], sinceMs: state.nowMs };
-    const isDueAnew = state.nowMs - asked.sinceMs >= state.settings.askAnewMs;
-    const peers = neighboursOf(state, host, asked.peers, isDueAnew);
-    for (const gone of asked.peers) {
-      if (peers.includes(gone)) continue;
-      desire(state.outbox, gone, probeKey(host), null);
-      state.probes.get(host)?.delete(gone);
-    }
-    const machines = machinesAt(state, host);
-    const wanted = { host, address, mac, ...(machines.length === 0 ? {} : { machines }) };
-    for (const peer of peers) desire(state.outbox, peer, probeKey(host), wanted);
-    state.asking.set(host, { peers, sinceMs: isDueAnew ? state.nowMs : asked.sinceMs });
-    if (!state.probes.has(host)) state.probes.set(host, new Map());
-  }
-  for (const [peer, documents] of state.outbox.desired)
-    for (const key of [...documents.keys()])
-      if (key.startsWith("probe/") && !looked.has(key.slice("probe/".length) as HostName))
-        desire(state.outbox, peer, key, null);
-  for (const host of [...state.asking.keys()]) {
-    if (looked.has(host)) continue;
+  for (const host of state.looksDue) settleHost(state, host);
+}
+
+function settleHost(state: HaState, host: HostName): void {
+  const { outbox, known, probes, nowMs, settings } = state;
+  const { address, mac } = known.get(host) ?? {};
+  const before = state.asking.get(host);
+  const key = probeKey(host);
+  if (address === undefined || !hasAsked(state) || !isLookedInto(state, host)) {
+    if (before === undefined) return;
+    for (const [peer, documents] of outbox.desired) if (documents.has(key)) desire(outbox, peer, key, null);
     state.asking.delete(host);
-    state.probes.delete(host);
+    probes.delete(host);
+    return;
   }
+  const asking = before ?? createAsking();
+  const sinceMs = asking.sinceMs ?? nowMs;
+  const isDueAnew = nowMs - sinceMs >= settings.askAnewMs;
+  const peers = neighboursOf(state, host, asking.peers, isDueAnew);
+  const isAsked = (peer: PeerName): boolean => peers.includes(peer);
+  for (const gone of asking.peers) {
+    if (isAsked(gone)) continue;
+    desire(outbox, gone, key, null);
+    probes.get(host)?.delete(gone);
+  }
+  for (const peer of asking.strays) {
+    if (!isAsked(peer) && state.reachable.get(peer) === undefined) continue;
+    if (!isAsked(peer)) desire(outbox, peer, key, null);
+    asking.strays.delete(peer);
+  }
+  asking.peers = peers;
+  asking.sinceMs = isDueAnew ? nowMs : sinceMs;
+  const candidates = candidatesAt(state, host);
+  asking.patienceMs = Math.max(asking.patienceMs, patienceFor(candidates.length));
+  const machines = turnOf(asking, candidates);
+  const wanted = { host, address, mac, ...(machines.length === 0 ? {} : { machines }) };
+  for (const peer of peers) desire(outbox, peer, key, wanted);
+  state.asking.set(host, asking);
+  if (!probes.has(host)) probes.set(host, new Map());
 }
 
 /** Those that were asked already, as long as they are heard, and then others by their names. */
@@ -138,21 +194,35 @@ function neighboursOf(
     state.reachable.get(peer) === true &&
     deathOf(state.deaths, peer.slice("host.".length) as HostName) === null;
   const { hosts } = state.options;
-  if (!isDueAnew) return [...new Set([...before, ...hosts])].filter(isHeard).slice(0, neighbourCount);
+  const first = (all: Iterable<PeerName>, peers: Set<PeerName> = new Set()): readonly PeerName[] => {
+    for (const peer of all) {
+      if (peers.size === neighbourCount) break;
+      if (isHeard(peer)) peers.add(peer);
+    }
+    return [...peers];
+  };
+  if (!isDueAnew) return first(hosts, new Set(first(before)));
   // Each gets its turn: those behind the last one that was asked, and round again.
   const last = Math.max(...before.map((peer) => hosts.indexOf(peer)));
   const turn = [...hosts.slice(last + 1), ...hosts.slice(0, last + 1)].filter((peer) => !before.includes(peer));
   const hears = before.filter((peer) => hasAnswered(state, host, peer));
-  return [...new Set([...hears, ...turn, ...before])].filter(isHeard).slice(0, neighbourCount);
+  return first([...hears, ...turn, ...before]);
 }
 
-/** Whether some neighbour has yet to say what came back. */
-export function isAskingAbout(state: HaState, host: HostName): boolean {
+/** Whether some neighbour has yet to say what came back: of the host, and of that VM once it has asked machines there. */
+export function isAskingAbout(state: HaState, { host, vm }: Pick<Subject, "host" | "vm">): boolean {
   const { asking, probes, known, nowMs } = state;
   if (!known.has(host) || !hasAsked(state)) return false;
   const asked = asking.get(host);
   // Who is to be asked is found out behind this look.
-  if (asked === undefined) return true;
-  if (nowMs - asked.sinceMs >= probePatienceMs) return false;
-  return asked.peers.some((peer) => (probes.get(host)?.get(peer)?.asked ?? 0) < enough);
+  if (asked === undefined || asked.sinceMs === null) return true;
+  if (nowMs - asked.sinceMs >= asked.patienceMs) return false;
+  const isAwaited = isCandidate(state, vm);
+  return asked.peers.some((peer) => {
+    const said = probes.get(host)?.get(peer);
+    if ((said?.asked ?? 0) < enough) return true;
+    return isAwaited && said !== undefined && said.machines.size > 0 && !said.machines.has(vm);
+  });
 }
+const isCandidate = ({ wanted, settings }: HaState, vm: Uid): boolean =>
+  settings.investigators.includes("vm") && wanted.get(vm)?.document.address !== undefined;

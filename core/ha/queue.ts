@@ -25,15 +25,25 @@ import { hostManager } from "./investigators/host-manager.ts";
 import { type Answer, type Investigator, merge, type Subject } from "./investigators/investigator.ts";
 import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
-import { isLookedFor, settleRequests } from "./investigators/requests.ts";
+import { isLookedFor, requestPatienceMs, settleRequests } from "./investigators/requests.ts";
 import { vm as vmItself } from "./investigators/vm.ts";
 import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
 import { settleOrderly } from "./orderly/orderly.ts";
 import { afterFencingMs, isFurther, settleAsked } from "./power/asked.ts";
 import { isReadOff } from "./power/power-state.ts";
-import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
+import { isAskingAbout, settleProbes } from "./probes.ts";
 import { fixed } from "./settings.ts";
-import { forgetItem, forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
+import {
+  forgetItem,
+  forgetOver,
+  type HaState,
+  leaveActive,
+  type Protected,
+  saveItem,
+  saveOver,
+  sayOver,
+} from "./state.ts";
+import { unheardMs } from "./suspicions.ts";
 
 /**
  * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that
@@ -47,7 +57,6 @@ export const fencers: readonly Fencer[] = [storageFencer, powerFencer, recreatab
 const mostMoves = 10;
 
 export function settleQueue(state: HaState, now: Instant): void {
-  const asked = state.asking.size + state.looking.size;
   const order = [...state.dirty].sort((one, other) => compare(state, one, other));
   state.dirty.clear();
   for (const vm of order) {
@@ -66,8 +75,8 @@ export function settleQueue(state: HaState, now: Instant): void {
   settleRequests(state);
   settleBeats(state);
   settleAsked(state, now);
-  if (state.asking.size + state.looking.size > asked)
-    state.outbox.effects.push({ kind: "timer", name: askedTimer, afterMs: probePatienceMs });
+  if (state.looksDue.size > 0) setPatience(state);
+  state.looksDue.clear();
   setTimers(state);
 }
 
@@ -98,7 +107,7 @@ function forgetFormer(state: HaState, vm: Uid): void {
   const key = itemKey(vm, document.incarnation);
   for (const item of [active, state.ended.get(key)]) {
     if (item === undefined || item.incarnation !== document.incarnation || item.boundAt === document.boundAt) continue;
-    if (item === active) state.active.delete(vm);
+    if (item === active) leaveActive(state, vm);
     forgetItem(state, key);
   }
 }
@@ -188,7 +197,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   }));
   const fencedBy = fences.find(({ answer }) => answer.isFenced)?.name;
   const isUnheardOf = isUnheard(state, item.host);
-  const isAsked = isAskingAbout(state, item.host) || isLookedFor(state, item);
+  const isAsked = isAskingAbout(state, item) || isLookedFor(state, item);
   const so: Circumstances = {
     since,
     lost: wanted?.document.lost ?? "restart",
@@ -314,6 +323,20 @@ function lookAgain(state: HaState, afterMs: number): void {
   if (state.recreateDueMs !== null && state.recreateDueMs <= dueMs) return;
   state.recreateDueMs = dueMs;
   state.outbox.effects.push({ kind: "timer", name: recreateTimer, afterMs });
+}
+
+/** One timer for whoever is waited for least long: of hosts that were asked about at different times each has its own. */
+function setPatience(state: HaState): void {
+  const { asking, looking, unheard, nowMs, outbox } = state;
+  const ends = [
+    ...[...asking.values()].map(({ sinceMs, patienceMs }) => (sinceMs ?? nowMs) + patienceMs),
+    ...[...looking.values()].map((sinceMs) => (sinceMs ?? nowMs) + requestPatienceMs),
+    ...[...unheard.values()].map((sinceMs) => sinceMs + unheardMs),
+  ].filter((ms) => ms > nowMs);
+  const dueMs = ends.length === 0 ? null : Math.min(...ends);
+  if (dueMs === state.patienceDueMs) return;
+  state.patienceDueMs = dueMs;
+  outbox.effects.push({ kind: "timer", name: askedTimer, afterMs: dueMs === null ? null : dueMs - nowMs });
 }
 
 /** Items are looked at now and then, whatever is heard; what hosts list is compared, and items that have ended are forgotten one day. */

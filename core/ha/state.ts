@@ -6,6 +6,7 @@ import {
   type ActualOver,
   type DesiredProtected,
   overKey,
+  probeKey,
   requestsKey,
   type ToldAlert,
 } from "../documents/ha.ts";
@@ -38,6 +39,8 @@ export interface HaOptions {
   readonly storageManagers: readonly PeerName[];
   /** Storage agents, which say whom they hear. */
   readonly agents?: readonly PeerName[];
+  /** All HA Managers of the installation. Absent: not known, and whichever a controller says to be gone is. */
+  readonly haManagers?: readonly PeerName[];
   /** All hosts of the installation: how many are lost is a share of them. */
   readonly hosts: readonly PeerName[];
 }
@@ -72,14 +75,17 @@ export interface HaState extends Known {
   readonly deaths: Deaths;
   /** By host that is suspected, which life of it each member of the Presence group means. */
   readonly suspicions: Map<HostName, Map<PeerName, number>>;
+  /** Hosts that this manager has lost, and since when, monotonic ms. */
+  readonly unheard: Map<HostName, number>;
   readonly machines: Map<HostName, ActualMachines>;
   readonly machinesMs: Map<HostName, number>;
   readonly reachable: Map<PeerName, boolean>;
   /** By VM, what its Storage Manager says of its fence. */
   readonly fences: Map<Uid, ActualFence>;
   readonly heartbeats: Map<HostName, Map<PeerName, ActualHeartbeat>>;
-  /** Active items, by VM. */
+  /** Active items, by VM; and of which VMs there are any, by host. */
   readonly active: Map<Uid, WorkItem>;
+  readonly activeAt: Map<HostName, Set<Uid>>;
   /** Those that have ended, by their keys. */
   readonly ended: Map<string, WorkItem>;
   /** What goes in order. Records: `work/<vm>/<incarnation>`. */
@@ -104,8 +110,10 @@ export interface HaState extends Known {
   readonly mail: Notices<Mail>;
   /** Where hosts are on the network, as they said last. */
   readonly known: Map<HostName, KnownHost>;
-  /** Hosts that are looked into: who asks them, and since when. */
-  readonly asking: Map<HostName, { readonly peers: readonly PeerName[]; readonly sinceMs: number }>;
+  /** Hosts that are looked into, and who asks them. */
+  readonly asking: Map<HostName, Asking>;
+  /** Hosts of which other neighbours or storage servers may have to be asked than before. */
+  readonly looksDue: Set<HostName>;
   readonly probes: Map<HostName, Map<PeerName, Probed>>;
   readonly requests: Map<HostName, Map<PeerName, Map<string, Served>>>;
   /** Hosts whose machines' requests storage servers look at, and since when, monotonic ms; null: since before this start. */
@@ -127,7 +135,36 @@ export interface HaState extends Known {
   readonly timed: Set<string>;
   /** When the next one is due of which nothing but its volumes can be given up, monotonic ms; null: none is. */
   recreateDueMs: number | null;
+  /** The earliest time at which nobody is waited for any more who was asked about some host, monotonic ms; null: nobody is. */
+  patienceDueMs: number | null;
 }
+/** Who puts questions to a host and its machines. */
+export interface Asking {
+  peers: readonly PeerName[];
+  /** Peers that were asked before this start, and have not been heard since. */
+  readonly strays: Set<PeerName>;
+  /** Since when these are asked, monotonic ms; null: since before this start. */
+  sinceMs: number | null;
+  patienceMs: number;
+  /** The machines that are asked now, and by neighbour, how often it has asked some of them, and anybody. */
+  turn: Turn;
+  turns: number;
+  /** In which turn each machine was asked last. */
+  readonly lastTurn: Map<Uid, number>;
+}
+interface Turn {
+  readonly vms: ReadonlySet<Uid>;
+  readonly rounds: Map<PeerName, { readonly listed: number; readonly all: number }>;
+}
+export const createAsking = (): Asking => ({
+  peers: [],
+  strays: new Set(),
+  sinceMs: null,
+  patienceMs: 0,
+  turn: { vms: new Set(), rounds: new Map() },
+  turns: 0,
+  lastTurn: new Map(),
+});
 export interface Differing {
   readonly incarnation: number;
   readonly wants: "start" | "stop";
@@ -157,12 +194,14 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     at: new Map(),
     deaths: createDeaths(options.presence),
     suspicions: new Map(),
+    unheard: new Map(),
     machines: new Map(),
     machinesMs: new Map(),
     reachable: new Map(),
     fences: new Map(),
     heartbeats: new Map(),
     active: new Map(),
+    activeAt: new Map(),
     ended: new Map(),
     orderly: createOrderly(),
     over: new Map(),
@@ -179,6 +218,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     mail: createNotices(channels.mail),
     known: new Map(),
     asking: new Map(),
+    looksDue: new Set(),
     probes: new Map(),
     requests: new Map(),
     looking: new Map(),
@@ -190,6 +230,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     dirty: new Set(),
     timed: new Set(),
     recreateDueMs: null,
+    patienceDueMs: null,
   };
   for (const [key, value] of restored.records) {
     restorePower(state.power, key, value);
@@ -205,26 +246,55 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     }
   }
   for (const notices of [state.notices, state.mail]) sortNotices(notices);
-  const requests = requestsKey("" as HostName);
-  for (const documents of state.outbox.desired.values())
-    for (const key of documents.keys())
-      if (key.startsWith(requests)) state.looking.set(hostName(key.slice(requests.length)), null);
+  restoreLooks(state);
   return state;
+}
+
+/** Hosts that were looked into before: whoever is still asked about one is not asked for ever. */
+function restoreLooks({ outbox, looking, looksDue, asking }: HaState): void {
+  const [requests, probe] = [requestsKey("" as HostName), probeKey("" as HostName)];
+  for (const [peer, documents] of outbox.desired)
+    for (const key of documents.keys()) {
+      const prefix = [requests, probe].find((each) => key.startsWith(each));
+      if (prefix === undefined) continue;
+      const host = hostName(key.slice(prefix.length));
+      looksDue.add(host);
+      if (prefix === requests) looking.set(host, null);
+      else {
+        const asked = asking.get(host) ?? createAsking();
+        asking.set(host, asked);
+        asked.strays.add(peer);
+      }
+    }
 }
 
 function restoreItem(state: HaState, key: string, item: WorkItem): void {
   if (isReadable(item)) keepItem(state, item);
   else state.orderly.unread.set(key, item);
 }
-function keepItem({ active, ended }: HaState, item: WorkItem): void {
+function keepItem(state: HaState, item: WorkItem): void {
+  const { active, activeAt, ended } = state;
   const key = itemKey(item.vm, item.incarnation);
   if (isActive(item.step)) {
+    leaveActive(state, item.vm);
     active.set(item.vm, item);
+    activeAt.set(item.host, (activeAt.get(item.host) ?? new Set()).add(item.vm));
     ended.delete(key);
   } else {
-    if (active.get(item.vm)?.incarnation === item.incarnation) active.delete(item.vm);
+    if (active.get(item.vm)?.incarnation === item.incarnation) leaveActive(state, item.vm);
     ended.set(key, item);
   }
+  state.looksDue.add(item.host);
+}
+/** Nothing is under way of that VM. */
+export function leaveActive({ active, activeAt, looksDue }: HaState, vm: Uid): void {
+  const host = active.get(vm)?.host;
+  if (host === undefined) return;
+  active.delete(vm);
+  const there = activeAt.get(host);
+  there?.delete(vm);
+  if (there?.size === 0) activeAt.delete(host);
+  looksDue.add(host);
 }
 export function saveItem(state: HaState, item: WorkItem): void {
   write(state.outbox, itemKey(item.vm, item.incarnation), item);
@@ -259,6 +329,7 @@ export function keepProtected(state: HaState, vm: Uid, wanted: Protected | null)
   if (before !== undefined) {
     const there = state.at.get(before);
     there?.delete(vm);
+    state.looksDue.add(before);
     state.beatsDue.add(before);
     if (there?.size === 0) state.at.delete(before);
   }
@@ -267,6 +338,7 @@ export function keepProtected(state: HaState, vm: Uid, wanted: Protected | null)
     state.wanted.set(vm, wanted);
     const { host } = wanted.document;
     state.at.set(host, (state.at.get(host) ?? new Set()).add(vm));
+    state.looksDue.add(host);
     state.beatsDue.add(host);
   }
   state.dirty.add(vm);

@@ -137,6 +137,29 @@ test("neighbours of a suspect are asked, so nobody waits for them when it is dec
   assert.equal(world.stepOf("a-1"), "Fencing", "they have answered before");
 });
 
+test("so are those of a host that this manager has lost alone, for half a minute, and not of many that it loses at once", () => {
+  const asked = (world: World): readonly string[] => [...(world.state.asking.get("h1" as never)?.peers ?? [])];
+  const world = begun();
+  reachable(world, "h1", false);
+  assert.deepEqual(asked(world), ["host.h2", "host.h3"]);
+  assert.equal(world.stepOf("a-1"), undefined, "nothing is done about its VMs");
+  world.ms += 29_999;
+  world.give({ kind: "timer", name: "asked" });
+  assert.equal(asked(world).length, 2);
+  world.ms += 1;
+  world.give({ kind: "timer", name: "asked" });
+  assert.deepEqual(asked(world), [], "it is this manager that does not hear it");
+  const heard = begun();
+  reachable(heard, "h1", false);
+  reachable(heard, "h1", true);
+  assert.deepEqual(asked(heard), []);
+  const cut = begun(6);
+  for (const name of ["h1", "h6"]) reachable(cut, name, false);
+  assert.deepEqual(asked(cut), ["host.h2", "host.h3"]);
+  reachable(cut, "h5", false);
+  assert.deepEqual(asked(cut), [], "it has lost its network");
+});
+
 test("one member of several is not believed, nor who is none", () => {
   const world = begun();
   suspect(world, "h1", true, peerName("host.h2"));

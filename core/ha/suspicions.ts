@@ -1,13 +1,14 @@
-import { type HostName, hostName, type PeerName } from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { agreedOn } from "../documents/declaration.ts";
 import { presenceKey } from "../documents/presence.ts";
 import { presence } from "../documents/readers/presence.ts";
 import { log } from "../outbox.ts";
+import { deathOf } from "../presence/group/deaths.ts";
 import type { HaState } from "./state.ts";
 
 /*
- * Hosts that most members of the Presence group suspect, some seconds before they can declare them. A suspicion may be refuted, so nothing
+ * Hosts that most members of the Presence group suspect, or this manager does not hear any more, some seconds before they are declared. That may be refuted, so nothing
  * is done about any VM: its neighbours are asked (`probes.ts`), and whether it has power (`power/orders.ts`), so that the answers are there
  * when it is declared. A power that is off needs no declaration.
  */
@@ -26,6 +27,7 @@ export function takeSuspicion(state: HaState, from: PeerName, key: string, value
   if (byMember.size === 0) suspicions.delete(host);
   else suspicions.set(host, byMember);
   const now = isSuspected(state, host);
+  state.looksDue.add(host);
   if (now !== before && state.at.has(host)) log(state.outbox, now ? "ha/suspected" : "ha/not-suspected", { host });
   return true;
 }
@@ -39,3 +41,37 @@ export function isSuspected({ suspicions, deaths }: HaState, host: HostName): bo
 /** Of these there is something to ask about. */
 export const suspectedHosts = (state: HaState): readonly HostName[] =>
   [...state.suspicions.keys()].filter((host) => state.at.has(host) && isSuspected(state, host));
+
+/** VMs of that host of which nobody has found out yet whether they run. */
+export const lookedIntoAt = ({ active, activeAt }: HaState, host: HostName): readonly Uid[] =>
+  [...(activeAt.get(host) ?? [])].filter((vm) => {
+    const step = active.get(vm)?.step;
+    return step === "Scheduled" || step === "Investigating";
+  });
+/** Who is heard, who can be asked or whom the group has lost is another than before: all that is looked into is gone through. */
+export function lookAnew({ asking, looking, activeAt, suspicions, unheard, looksDue }: HaState): void {
+  for (const hosts of [asking, looking, activeAt, suspicions, unheard])
+    for (const host of hosts.keys()) looksDue.add(host);
+}
+/** Others are asked about that host. */
+export const isLookedInto = (state: HaState, host: HostName): boolean =>
+  (state.at.has(host) && (isSuspected(state, host) || isUnheard(state, host))) || lookedIntoAt(state, host).length > 0;
+
+/**
+ * This manager itself has lost a host a moment ago. Its connection is silent for 8 to 10 s by then, and a large group takes longer until it
+ * suspects anybody, so what others can say is known when it declares. One that has lost many of them has lost its own network.
+ */
+function isUnheard({ unheard, deaths, options, nowMs }: HaState, host: HostName): boolean {
+  const sinceMs = unheard.get(host);
+  if (sinceMs === undefined || nowMs - sinceMs >= unheardMs || deathOf(deaths, host) !== null) return false;
+  return unheard.size < many.hosts || unheard.size <= many.share * options.hosts.length;
+}
+const many = { hosts: 3, share: 0.1 } as const;
+/** By then it is declared, or it is this manager alone that does not hear it. */
+export const unheardMs = 30_000;
+
+/** A host is heard or not any more, by this manager. */
+export function noteHeard({ unheard, nowMs }: HaState, host: HostName, isHeard: boolean): void {
+  if (isHeard) unheard.delete(host);
+  else if (!unheard.has(host)) unheard.set(host, nowMs);
+}

@@ -45,10 +45,10 @@ test("of several HA Managers each hears of the answers since it asked, and whoev
       rounds.push(all.map(({ host }) => host).join(" ")),
     );
   ask("ha-manager", wanted);
-  takeProbed(state, "h2", { mac: mac(wanted.mac) });
+  takeProbed(state, "h2", { mac: mac(wanted.mac), asked: [] });
   ask("ha-manager.2", wanted);
   assert.deepEqual(rounds, ["h2", "", "h2"], "it is asked anew");
-  takeProbed(state, "h2", { mac: null });
+  takeProbed(state, "h2", { mac: null, asked: [] });
   const said = { host: hostName("h2") };
   assert.deepEqual(probesSaid(state), [
     ["ha-manager/probe/h2", { ...said, asked: 2, answered: 1, mac: mac(wanted.mac) }],
@@ -75,8 +75,9 @@ test("machines of a host are asked in the same round, each asker hears of its ow
   ask("ha-manager", [one]);
   ask("ha-manager.2", [two]);
   assert.deepEqual(rounds.at(-1), [[one, two]], "of both who ask");
-  takeProbed(state, "h2", { mac: null, machines: [uid("a-1"), uid("c-1")] });
-  takeProbed(state, "h2", { mac: null, machines: [uid("a-1"), uid("b-1")] });
+  const both = [uid("a-1"), uid("b-1")];
+  takeProbed(state, "h2", { mac: null, machines: [uid("a-1"), uid("c-1")], asked: both });
+  takeProbed(state, "h2", { mac: null, machines: both, asked: both });
   const said = { host: "h2", asked: 2, answered: 0, mac: null };
   assert.deepEqual(probesSaid(state), [
     ["ha-manager/probe/h2", { ...said, machines: [{ vm: "a-1", answered: 2 }] }],
@@ -105,5 +106,44 @@ test("machines of a host are asked in the same round, each asker hears of its ow
     });
     neighbours.take([{ host: hostName("h2"), address: ipv4(at.address), ...wanted }]);
   });
-  assert.deepEqual(told, { kind: "probed", host: "h2", mac: null, machines: ["b-1"] });
+  assert.deepEqual(told, { kind: "probed", host: "h2", mac: null, machines: ["b-1"], asked: ["a-1", "b-1"] });
+});
+
+test("of a machine that is asked only from the next round on nothing is said, and that round does not wait", async () => {
+  const state = { probes: new Map() } as unknown as HostState;
+  const at = { host: hostName("h2"), address: ipv4("10.9.0.2"), mac: mac("02:00:00:00:01:02") };
+  const of = (vm: string) => ({ ...at, machines: [{ vm: uid(vm), address: ipv4("10.64.0.9") }] });
+  const pauses: number[] = [];
+  const rounds: string[] = [];
+  const neighbours = createNeighbours(
+    async ({ machines = [] }) => {
+      rounds.push(machines.map(({ vm }) => vm).join(" "));
+      if (rounds.length === 4) neighbours.stop();
+      return { mac: null };
+    },
+    async (ms) => {
+      pauses.push(ms);
+      if (rounds.length === 2 && pauses.length === 4) desire("b-1");
+    },
+  );
+  const desire = (vm: string): unknown =>
+    takeProbeDesire(state, { from: peerName("ha-manager"), name: "h2", value: of(vm) as never }, neighbours.take);
+  neighbours.tell(async (request) => {
+    takeProbed(state, "h2", request as never);
+    return null;
+  });
+  desire("a-1");
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.deepEqual(rounds, ["a-1", "a-1", "b-1", "b-1"]);
+  assert.ok(
+    pauses.length < 4 + 12 && pauses.every((ms) => ms === 200),
+    "the pause ends where other machines are asked",
+  );
+  const other = { probes: new Map() } as unknown as HostState;
+  takeProbeDesire(other, { from: peerName("ha-manager"), name: "h2", value: of("b-1") as never });
+  takeProbed(other, "h2", { mac: null, machines: [], asked: [uid("a-1")] });
+  assert.deepEqual(
+    probesSaid(other).map(([, said]) => said),
+    [{ host: "h2", asked: 1, answered: 0, mac: null }],
+  );
 });

@@ -72,7 +72,12 @@ export interface CameBack {
   /** Which of its machines have. Absent: none. */
   readonly machines?: readonly Uid[];
 }
+/** One round, and which machines were asked in it. */
+export interface Round extends CameBack {
+  readonly asked: readonly Uid[];
+}
 export type Ask = (wanted: DesiredProbe) => Promise<CameBack>;
+const machinesOf = ({ machines = [] }: DesiredProbe): readonly Uid[] => machines.map(({ vm }) => vm);
 
 /** Asks those that are wanted, again and again, and tells the service what came back. */
 export function createNeighbours(
@@ -84,10 +89,15 @@ export function createNeighbours(
   let stopped = false;
   const go = async (host: string, round: { wanted: DesiredProbe }): Promise<void> => {
     for (let asked = 1; !stopped && rounds.get(host) === round; asked += 1) {
-      const back = await ask(round.wanted).catch((): CameBack => ({ mac: null }));
+      const { wanted } = round;
+      const back = await ask(wanted).catch((): CameBack => ({ mac: null }));
       if (stopped || rounds.get(host) !== round) return;
-      await to?.(toJson({ kind: "probed", host, ...back })).catch(() => undefined);
-      await pause(asked === 1 ? secondMs : everyMs);
+      const said: Round = { ...back, asked: machinesOf(wanted) };
+      await to?.(toJson({ kind: "probed", host, ...said })).catch(() => undefined);
+      // Whoever has machines asked in turns says which come next when it has heard of these.
+      const isSame = (): boolean => machinesOf(round.wanted).join(" ") === said.asked.join(" ");
+      for (let ms = 0; ms < (asked === 1 ? secondMs : everyMs) && (ms === 0 || isSame()); ms += secondMs)
+        await pause(secondMs);
     }
   };
   return {
@@ -151,17 +161,23 @@ function together(askers: ReadonlyMap<PeerName, Probe>): readonly DesiredProbe[]
 }
 const nothingYet = ({ host }: DesiredProbe): ActualProbe => ({ host, asked: 0, answered: 0, mac: null });
 
-/** One question was put, and this came back. */
-export function takeProbed(state: HostState, host: string, { mac: answer, machines = [] }: CameBack): boolean {
+/** One question was put, and this came back. Of a machine that is wanted only since then nothing is said. */
+export function takeProbed(
+  state: HostState,
+  host: string,
+  { mac: answer, machines = [], asked: asking }: Round,
+): boolean {
   const askers = state.probes.get(hostName(host));
   if (askers === undefined) return false;
   const came = answer === null ? 0 : 1;
   const answeredNow = new Set(machines);
+  const askedNow = new Set(asking);
   for (const [peer, { wanted, said }] of askers) {
     const { asked, answered, mac: before } = said;
-    const counted = (wanted.machines ?? []).map(({ vm }): MachineAnswers => {
-      const so = said.machines?.find((each) => each.vm === vm)?.answered ?? 0;
-      return { vm, answered: so + (answeredNow.has(vm) ? 1 : 0) };
+    const counted = machinesOf(wanted).flatMap((vm): readonly MachineAnswers[] => {
+      const so = said.machines?.find((each) => each.vm === vm)?.answered;
+      if (so === undefined && !askedNow.has(vm)) return [];
+      return [{ vm, answered: (so ?? 0) + (answeredNow.has(vm) ? 1 : 0) }];
     });
     const ofHost = { host: said.host, asked: asked + 1, answered: answered + came, mac: answer ?? before };
     askers.set(peer, { wanted, said: counted.length === 0 ? ofHost : { ...ofHost, machines: counted } });

@@ -38,7 +38,9 @@ export interface Probed {
   /** When it said last that there was one more answer, monotonic ms; null: never. */
   readonly answeredMs: number | null;
   /** The same of each machine that it asks there. */
-  readonly machines: ReadonlyMap<Uid, Omit<Probed, "asked" | "machines">>;
+  readonly machines: ReadonlyMap<Uid, Pick<Probed, "answered" | "answeredMs">>;
+  /** Those that it named in its last word: it asks them in turns. */
+  readonly listed: ReadonlySet<Uid>;
 }
 /** What a storage server has seen of one incarnation's exports. */
 export interface Served {

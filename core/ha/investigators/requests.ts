@@ -5,7 +5,7 @@ import { actualRequests } from "../../documents/readers/ha.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { desire } from "../../outbox.ts";
 import type { HaState } from "../state.ts";
-import { suspectedHosts } from "../suspicions.ts";
+import { isLookedInto } from "../suspicions.ts";
 import type { Served, Subject } from "./investigator.ts";
 
 /**
@@ -13,7 +13,7 @@ import type { Served, Subject } from "./investigator.ts";
  * long as the host is suspected or an item is about that. What they say first is what the next word is compared with.
  */
 /** Nobody waits longer for their first word. */
-const patienceMs = 5_000;
+export const requestPatienceMs = 5_000;
 
 /** @returns the host that it is about; null: it is no word of that kind */
 export function takeRequests(state: HaState, from: PeerName, key: string, value: Json): HostName | null {
@@ -42,28 +42,20 @@ export function takeRequests(state: HaState, from: PeerName, key: string, value:
   return host;
 }
 
-/** Has storage servers look that are to, and no others. */
+/** Has storage servers look that are to, and no others: of hosts at which something has changed. */
 export function settleRequests(state: HaState): void {
-  const { outbox, options, reachable, requests, looking, nowMs, settings } = state;
+  const { outbox, options, reachable, requests, looking, looksDue, nowMs, settings } = state;
   const isAsked = settings.investigators.includes("export");
-  const looked = new Set(isAsked ? suspectedHosts(state) : []);
-  for (const { step, host } of isAsked ? state.active.values() : [])
-    if (step === "Scheduled" || step === "Investigating") looked.add(host);
-  if (looked.size === 0 && looking.size === 0) return;
-  for (const host of looked) {
-    if (!requests.has(host)) requests.set(host, new Map());
-    if ((looking.get(host) ?? null) === null) looking.set(host, nowMs);
-    for (const agent of options.agents ?? [])
-      if (reachable.get(agent) === true) desire(outbox, agent, requestsKey(host), { host });
-  }
-  for (const [peer, documents] of outbox.desired)
-    for (const key of [...documents.keys()])
-      if (key.startsWith("requests/") && !looked.has(hostName(key.slice("requests/".length))))
-        desire(outbox, peer, key, null);
-  for (const host of [...looking.keys()]) {
-    if (looked.has(host)) continue;
-    looking.delete(host);
-    requests.delete(host);
+  for (const host of looksDue) {
+    const key = requestsKey(host);
+    if (isAsked && isLookedInto(state, host)) {
+      if (!requests.has(host)) requests.set(host, new Map());
+      if ((looking.get(host) ?? null) === null) looking.set(host, nowMs);
+      for (const agent of options.agents ?? []) if (reachable.get(agent) === true) desire(outbox, agent, key, { host });
+    } else if (looking.delete(host)) {
+      requests.delete(host);
+      for (const [peer, documents] of outbox.desired) if (documents.has(key)) desire(outbox, peer, key, null);
+    }
   }
 }
 
@@ -77,7 +69,7 @@ export function isLookedFor(
   const sinceMs = looking.get(host);
   // They are asked behind this look.
   if (sinceMs === undefined || sinceMs === null) return true;
-  if (nowMs - sinceMs >= patienceMs) return false;
+  if (nowMs - sinceMs >= requestPatienceMs) return false;
   return agents.some((agent) => {
     const said = requests.get(host)?.get(agent);
     return said === undefined || (said.get(`${vm} ${incarnation}`)?.looked ?? enoughLooks) < enoughLooks;

@@ -4,7 +4,7 @@ import type { Instant } from "../../env.ts";
 import { isObject, log } from "../../outbox.ts";
 import { beginPause, endStorm } from "../guards.ts";
 import { isActive, type WorkItem } from "../item.ts";
-import { type HaState, saveItem } from "../state.ts";
+import { createAsking, type HaState, saveItem } from "../state.ts";
 import { acknowledge } from "./alerts.ts";
 
 /*
@@ -87,8 +87,10 @@ function retry(state: HaState, about: About): ByHandRefusal | null {
   if (item === undefined) return nothing(about);
   log(state.outbox, "ha/retried", { vm: item.vm, path: item.path, cell: item.cell, incarnation: item.incarnation });
   if (isActive(item.step)) {
-    state.asking.delete(item.host);
+    const { peers, strays } = state.asking.get(item.host) ?? createAsking();
+    state.asking.set(item.host, { ...createAsking(), strays: new Set([...peers, ...strays]) });
     state.probes.delete(item.host);
+    state.looksDue.add(item.host);
   } else {
     const { cancelled: _cancelled, ...due } = item;
     saveItem(state, due);

@@ -116,6 +116,22 @@ test("a manager that is gone has nothing open any more, also after a start, unti
   assert.deepEqual(alertsOf(world), ["unfenced h1"], "of another version: what is open stays");
 });
 
+test("a controller that calls a manager gone which is there hides nothing of it, until it really is", () => {
+  const { world, say } = told();
+  world.state.options = { ...world.state.options, haManagers: [first, second] };
+  say({ alerts: [unfenced] });
+  const lie = { kind: "desired", from: peerName("controller.shop"), key: "unguarded" } as const;
+  world.give({ ...lie, value: { cell: "shop", haManager: second } });
+  assert.deepEqual(alertsOf(world), ["unfenced h1", "unguarded ha-manager.2"]);
+  // Such a list is that of a start.
+  world.state = world.service.restore({ records: new Map(world.records), desiredAt: new Map() });
+  world.state.options = { ...world.state.options, haManagers: [first] };
+  world.give({ ...lie, value: { cell: "shop", haManager: second } });
+  say({ alerts: [unfenced] });
+  world.give({ kind: "start" });
+  assert.deepEqual(alertsOf(world), ["unguarded ha-manager.2"]);
+});
+
 test("a manager that was gone and comes back with its store has open what it had, though it says nothing new", () => {
   const { world, say } = told();
   say({ alerts: [unfenced] });

@@ -45,11 +45,20 @@ export function returnTold({ left, outbox }: HaState, from: PeerName): void {
   if (left.delete(from)) write(outbox, leftRecord(from), null);
 }
 
-/** A cell says that this manager is gone: nothing that it had open is looked after any more, and nobody else would end it. */
+/**
+ * A cell says that this manager is gone: nothing that it had open is looked after any more, and nobody else would end it. Not of one that this
+ * manager knows to be there: a controller in somebody else's hands would hide what is open.
+ */
 export function leaveTold(state: HaState, manager: PeerName): void {
   if (!state.told.has(manager) || state.left.has(manager)) return;
+  if (state.options.haManagers?.includes(manager) === true) return;
   state.left.add(manager);
   write(state.outbox, leftRecord(manager), {});
+}
+
+/** At the start, when all is known that was said: which managers there are is not what it was at that time. */
+export function leaveAllTold(state: HaState): void {
+  for (const manager of state.unguarded.values()) if (manager !== null) leaveTold(state, manager);
 }
 
 export const toldAlerts = ({ told, left, alerts }: HaState): readonly Omit<Alert, "since" | "acknowledged">[] =>

@@ -72,14 +72,10 @@ function answerTo(state: HaState, request: Json, now: Instant): Json | undefined
 
 /** The edge is told that there may be something for it to ask: something is done about a host that has a controller. */
 export function settleWait(state: HaState, now: Instant): void {
-  const { power, active } = state;
+  const { power, activeAt } = state;
   if (power.waiting === null) return;
   const isRegistered = (host: HostName): boolean => power.registered.has(host);
-  const isAbout = [
-    ...suspectedHosts(state),
-    ...[...active.values()].map(({ host }) => host),
-    ...power.asked.keys(),
-  ].some(isRegistered);
+  const isAbout = [...suspectedHosts(state), ...activeAt.keys(), ...power.asked.keys()].some(isRegistered);
   if (isAbout || dueEnds(state, now).length > 0) answerWait(state);
 }
 function answerWait({ outbox, power }: HaState): void {
@@ -132,7 +128,7 @@ function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "a
   const isLost = deathOf(state.deaths, host) !== null;
   // Who is heard is not asked about, and nobody's power is cut who is there again. That a suspect is not heard shows later.
   if (isLost ? state.reachable.get(hostPeer(host)) === true : !isSuspected(state, host)) return null;
-  const items = [...state.active.values()].filter((item) => item.host === host);
+  const items = [...(state.activeAt.get(host) ?? [])].flatMap((vm) => state.active.get(vm) ?? []);
   const vms = isLost ? items.map(({ vm }) => vm) : [...(state.at.get(host) ?? [])];
   const asked = [...(power.asked.get(host)?.values() ?? [])];
   const boots = [...vms.flatMap((vm) => state.wanted.get(vm)?.document.boot ?? []), ...asked.map((each) => each.boot)];
