@@ -7,9 +7,10 @@ import type {
   DesiredInterface,
   DesiredVm,
 } from "../../core/documents/vocabulary.ts";
+import { displayMiB } from "../../model/cell/attributes/display-memory.ts";
 import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Found, Wanted } from "../wanted.ts";
-import { localInterfaces, planHost, revisionOf, startingRecord } from "./planner.ts";
+import { localInterfaces, overheadMiB, planHost, revisionOf, shortage, startingRecord } from "./planner.ts";
 import { publications } from "./publications.ts";
 
 const policy = (version: number): CellPolicy => ({
@@ -189,4 +190,16 @@ test("an interface of a mode of Eucalyptus is used once its agent has its addres
   // The address is the mode's: one of Diverter's that is the same is another one.
   const both = wantedOf([vm, beside]);
   assert.deepEqual(started(both, { ...foundOf([vm], [beside]), whyNoTap: told(null) }), ["two"]);
+});
+
+test("a screen is counted beside its machine, of those that run and of the one that comes", () => {
+  const plain = { ...machine("one", "10.64.2.1"), memoryMiB: 100 };
+  const screen: DesiredVm = { ...machine("two", "10.64.2.2"), memoryMiB: 100, display: "vga" };
+  const room = (capacityMiB: number, vm: DesiredVm, running: readonly DesiredVm[] = []) =>
+    shortage(vm, { ...foundOf(running, []), capacityMiB });
+  assert.equal(room(100 + overheadMiB, plain), null);
+  assert.match(room(100 + overheadMiB + displayMiB - 1, screen) ?? "", /needs 100 MiB, its machine 192 MiB more/);
+  assert.equal(room(100 + overheadMiB + displayMiB, screen), null);
+  const both = 2 * (100 + overheadMiB) + displayMiB;
+  assert.deepEqual([room(both, plain, [screen]), room(both - 1, plain, [screen]) === null], [null, false]);
 });

@@ -1,6 +1,7 @@
 import { tapOfInstance } from "../../core/documents/network/modes.ts";
 import type { CellPolicy, DesiredDisk, DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { machineShares } from "../../core/placer/machine-memory.ts";
+import { displayShare } from "../../model/cell/attributes/display-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";
@@ -306,7 +307,8 @@ const refusedInterface = ({ interfaces }: DesiredVm, { allocation }: Found): str
  */
 export const overheadMiB = 128;
 
-const ownMiB = ({ memoryMiB }: { readonly memoryMiB: number }): number => machineShares(memoryMiB) * overheadMiB;
+const ownMiB = (vm: Pick<DesiredVm, "memoryMiB" | "display">): number =>
+  machineShares(vm.memoryMiB) * overheadMiB + displayShare(vm);
 
 /**
  * Why this host cannot hold it, as a sentence. A Placer counts the same, but two of them may promise the same room: a host

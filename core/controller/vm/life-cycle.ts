@@ -1,5 +1,6 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import { sentence } from "../../../model/cause/sentence.ts";
+import { displayShare } from "../../../model/cell/attributes/display-memory.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
 import { hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { actualVm } from "../../documents/readers/host.ts";
@@ -156,7 +157,8 @@ function nextRun(state: ControllerState, vm: VmRecord): Run | null {
 }
 
 function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
-  if (wantedOn(state, vm.uid) === null) {
+  const element = wantedOn(state, vm.uid);
+  if (element === null) {
     saveVm(state, { ...vm, run: null });
     return;
   }
@@ -167,7 +169,10 @@ function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
   // One that its host starts again by itself, in whatever boot, has not ended with any.
   const isBound = boot !== undefined && !isOwnVm(state, vm.uid);
   const said = { ...(isBound ? { boot } : {}), ...(terms === undefined ? {} : { terms }) };
-  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host, ...said, ...givenBy(placed, run) } });
+  saveVm(state, {
+    ...vm,
+    run: { ...run, stage: "connecting", host, ...said, ...givenBy(placed, run, displayShare(element)) },
+  });
 }
 
 function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementAnswer } from "../../../../model/api.ts";
+import { displayMiB } from "../../../../model/cell/attributes/display-memory.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
 import { shop, World } from "../../world.testing.ts";
@@ -38,6 +39,22 @@ for (const crashing of [false, true])
     const next = world.vm("shop/web")?.document ?? assert.fail();
     assert.deepEqual([next.memoryMiB, next.nice, asked(world).has], [512, undefined, undefined]);
   });
+
+test("a screen is memory of its place, and none of its guest's", () => {
+  const screen = (more: JsonObject): JsonObject => shop({ web: { ...web(), "x.display": "vga", ...more } });
+  const world = new World();
+  for (let at = 1; at < 20; at += 1)
+    world.gives.set(`c1-${at}`, { given: { memoryMiB: 2048 + displayMiB, cpus: 1 }, nice: [] });
+  world.put(screen({}));
+  world.settle();
+  assert.equal(world.vm("shop/web")?.document.memoryMiB, 2048);
+  const { memoryMiB, has } = asked(world);
+  assert.deepEqual([memoryMiB, has?.memoryMiB], [512 + displayMiB, 2048 + displayMiB]);
+  world.gives.clear();
+  world.put(screen({ "x.display": "none" }));
+  world.settle();
+  assert.equal(asked(world).memoryMiB, 512);
+});
 
 test("why says which of its wishes are so where it stands, and what it has by them", () => {
   const told = (world: World): string | undefined => {

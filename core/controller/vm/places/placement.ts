@@ -1,4 +1,5 @@
 import type { CauseOf } from "../../../../model/cause/cause.ts";
+import { displayShare } from "../../../../model/cell/attributes/display-memory.ts";
 import { mostOf } from "../../../../model/cell/tenants/wishes/nice.ts";
 import { actualPlacement } from "../../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../../documents/vocabulary.ts";
@@ -24,13 +25,15 @@ export function desirePlacements(state: ControllerState): void {
     // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
     const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
     const at = run.host === null ? {} : { at: run.host };
+    // Its screen is memory of the host, too, and none of its guest's.
+    const besideMiB = element?.type === "VM" ? displayShare(element) : 0;
     const others = run.host === null ? [...new Set([...avoid, ...heldHosts(state)])] : avoid;
     addDesire(desires, placerOf(state), `placement/${vm}`, {
       vm,
       path,
       cell: state.options.cell,
       incarnation: run.incarnation,
-      memoryMiB: run.least?.memoryMiB ?? run.memoryMiB,
+      memoryMiB: (run.least?.memoryMiB ?? run.memoryMiB) + besideMiB,
       cpus: run.least?.cpus ?? run.cpus,
       cpuSpeedMHz: run.cpuSpeedMHz,
       placement: run.placement,
@@ -40,7 +43,7 @@ export function desirePlacements(state: ControllerState): void {
       ...(priority === 0 ? {} : { priority }),
       ...(isAsked ? { moveTo: move.to } : {}),
       ...(run.restart === true ? { restart: true as const } : {}),
-      ...(run.least === undefined ? {} : { has: { memoryMiB: run.memoryMiB, cpus: run.cpus } }),
+      ...(run.least === undefined ? {} : { has: { memoryMiB: run.memoryMiB + besideMiB, cpus: run.cpus } }),
       ...modeAsked(state),
     } satisfies DesiredPlacement);
   });
@@ -62,19 +65,25 @@ export function placementOf(state: ControllerState, vm: string, run: Run): Actua
   return actual?.incarnation === run.incarnation ? actual : undefined;
 }
 
-/** What a place gives by nice wishes, and no more than these ask for: the cell's quota counts no more. */
+/**
+ * What a place gives by nice wishes, and no more than these ask for: the cell's quota counts no more.
+ * @param besideMiB of what is given, none of the guest's
+ */
 export function givenBy(
   { given, nice }: Partial<ActualPlacement>,
   run: Run,
+  besideMiB: number,
 ): Pick<Run, "nice" | "least"> & Partial<Run> {
   const { memoryMiB, cpus, placement } = run;
+  const least = { memoryMiB, cpus };
+  const has = given === undefined ? undefined : { ...given, memoryMiB: given.memoryMiB - besideMiB };
   const isAsked =
-    given !== undefined &&
-    given.memoryMiB >= memoryMiB &&
-    given.cpus >= cpus &&
-    given.memoryMiB <= mostOf("memory", memoryMiB, placement) &&
-    given.cpus <= mostOf("cpus", cpus, placement);
-  return { ...(nice === undefined ? {} : { nice }), ...(isAsked ? { least: { memoryMiB, cpus }, ...given } : {}) };
+    has !== undefined &&
+    has.memoryMiB >= memoryMiB &&
+    has.cpus >= cpus &&
+    has.memoryMiB <= mostOf("memory", memoryMiB, placement) &&
+    has.cpus <= mostOf("cpus", cpus, placement);
+  return { ...(nice === undefined ? {} : { nice }), ...(isAsked ? { least, ...has } : {}) };
 }
 
 /** Why there is no host yet, host by host. */

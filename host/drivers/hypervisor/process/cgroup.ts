@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { displayShare } from "../../../../model/cell/attributes/display-memory.ts";
 import { translationCacheMiB } from "./arguments.ts";
 
 /**
@@ -23,13 +24,16 @@ const periodUs = 100_000;
 export interface MachineLimits {
   readonly memoryMiB: number;
   readonly cpus: number;
+  /** It has a screen. */
+  readonly display?: string | undefined;
 }
 
 export const cgroupName = (vm: string): string => `cells-${vm}`;
 
 /** File → value, for whichever of the files the group has. */
-export const limitFiles = ({ memoryMiB, cpus }: MachineLimits): readonly (readonly [string, string])[] => {
-  const bytes = String((memoryMiB + translationCacheMiB(memoryMiB) + overheadMiB) * 1024 * 1024);
+export const limitFiles = ({ memoryMiB, cpus, display }: MachineLimits): readonly (readonly [string, string])[] => {
+  const ownMiB = translationCacheMiB(memoryMiB) + overheadMiB + displayShare({ display });
+  const bytes = String((memoryMiB + ownMiB) * 1024 * 1024);
   const quotaUs = (cpus * 100 + ownPercent) * (periodUs / 100);
   return [
     ["memory.max", bytes],
