@@ -4,6 +4,7 @@ import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { stopAtSignals } from "../runtime/life/signals.ts";
 import { createObserver, logFatalErrors } from "../runtime/observation/observer.ts";
 import { ownNames } from "./edge/own-names.ts";
+import { passOn } from "./edge/pass-on.ts";
 import { createGateway } from "./gateway.ts";
 import { openOwnCertificate } from "./page/certificate/kept.ts";
 import { listenAt, listenInside, overTls } from "./shared/listen.ts";
@@ -13,7 +14,7 @@ import { listenAt, listenInside, overTls } from "./shared/listen.ts";
  * of its own. Rejects when it cannot listen.
  */
 export async function runGateway(configuration: ProcessConfiguration): Promise<void> {
-  const { listen, listenFd, inside } = configuration.gateway ?? {};
+  const { listen, listenFd, inside, passes = [] } = configuration.gateway ?? {};
   const observer = createObserver(configuration.name);
   logFatalErrors(observer);
   await certify(configuration, observer);
@@ -23,8 +24,10 @@ export async function runGateway(configuration: ProcessConfiguration): Promise<v
   const app = createGateway(configuration, observer, { serve, certificate: own });
   await listenAt(app, { ...(listen === undefined ? {} : { listen }), ...(listenFd === undefined ? {} : { listenFd }) });
   const endInside = inside === undefined ? null : await listenInside(app, configuration, inside);
+  const passing = passes.map((each) => passOn(each, (why) => observer.log("gateway/pass", { at: each.at, why })));
   stopAtSignals(async () => {
     endInside?.();
+    for (const { close } of passing) close();
     await app.close();
   });
   const where = listen === undefined ? { fd: listenFd ?? null } : { address: listen.address, port: listen.port };

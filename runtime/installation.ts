@@ -208,8 +208,10 @@ export interface ProcessConfiguration {
     readonly credentialHashes: readonly string[];
     /** Directory with the files of the page; absent: the gateway has no page. */
     readonly page?: string;
-    /** Beside a listening socket that was handed over: HTTPS for personalities, which ask it from inside the installation. */
+    /** HTTPS for personalities, which ask it from inside: of the installation, or of its own cell where they stand apart (decision 212). */
     readonly inside?: { readonly address: string; readonly port: number };
+    /** Where it passes connections on, unopened: each `ADDRESS:PORT` it listens at, and where to. */
+    readonly passes?: readonly { readonly at: string; readonly to: string }[];
   };
   /** Of a personality: a door beside the gateway, which it asks with the credential of whoever asks it (decision 147). */
   readonly personality?: {

@@ -38,6 +38,8 @@ export interface InstallationRecord {
   readonly networkModes?: Readonly<Record<string, Mode>>;
   /** Loopback ports of the personalities beside the gateway, by their names, as `caas`; absent: there are none. */
   readonly doors?: Readonly<Partial<Record<Door, number>>>;
+  /** They stand in VMs of their own, and not beside the gateway in its VM. Of a cloud that runs in itself. */
+  readonly apart?: true;
   readonly nextCellNumber: number;
   readonly cells: Readonly<Record<string, CellRecord>>;
 }

@@ -37,12 +37,19 @@ export const birthCredential = (at: Places): string | undefined => {
 };
 
 /** What the birth needs and `up` alone has: the specification as it was chosen, and the operator's credential. */
-export const prepareBirth = (at: Places, profile: Profile, credential: string, doors: readonly Door[] = []): void => {
+export const prepareBirth = (
+  at: Places,
+  profile: Profile,
+  credential: string,
+  { doors, apart }: { readonly doors: readonly Door[]; readonly apart: boolean },
+): void => {
   mkdirSync(memberDirectory(at, bootstrapHost.name), { recursive: true });
   const from = fileURLToPath(new URL("../examples/root", import.meta.url));
   if (!existsSync(rootSpecification(at, profile)))
     cpSync(from, dirname(rootSpecification(at, profile)), { recursive: true });
-  if (doors.length > 0) openDoors(join(dirname(rootSpecification(at, profile)), "service.sf"), doors);
+  const directory = dirname(rootSpecification(at, profile));
+  if (doors.length > 0 && apart) openApart(directory);
+  else if (doors.length > 0) openDoors(join(directory, "service.sf"), doors);
   writeAtomically(credentialFile(at), `${credential}\n`, 0o600);
 };
 
@@ -50,8 +57,20 @@ export const prepareBirth = (at: Places, profile: Profile, credential: string, d
 const openDoors = (file: string, doors: readonly Door[]): void => {
   let text = readFileSync(file, "utf8");
   for (const door of doors) text = text.replace(new RegExp(`// (personality\\.${door} extends \\{ \\})`), "$1");
-  text = text.replace(/memory 176;.*\n/, "memory 256;\n    cpus 2;\n");
+  text = text.replace(/memory 176; +\/\/.*\n/, "memory 256;\n    cpus 2;\n");
   writeAtomically(file, text, 0o644);
+};
+
+/** Personalities are in VMs of their own, as both files have it for one word. */
+const openApart = (directory: string): void => {
+  for (const name of ["service.sf", "primary.sf"]) {
+    const file = join(directory, name);
+    writeAtomically(
+      file,
+      readFileSync(file, "utf8").replace("extends Cell, Primary {", "extends Cell, PrimaryApart {"),
+      0o644,
+    );
+  }
 };
 
 /** The part of the bootstrap host's configuration. Its copy of the authority is what the installation goes on with. */
@@ -96,7 +115,7 @@ export const bootstrapProgress = (at: Places): BootstrapProgress | undefined =>
  * Passes connections from the machine's loopback on to the gateway's VM, over TLS: the supervisor is the only one who is in
  * both networks. What it cannot reach it ends, and the client sees a closed connection.
  *
- * @param role the gateway, or a personality in the same VM
+ * @param role the gateway, or a personality, which is at the same address wherever it stands
  * @param descriptor of the listening socket
  */
 export const relayToGateway = async (

@@ -53,6 +53,8 @@ export interface UpOptions {
   readonly newProfile?: Profile | "processes";
   /** Personalities beside the gateway; default: as many as there are, or none. */
   readonly personalities?: readonly Door[];
+  /** Each in a VM of its own (decision 212). Default: as before, or so with the profile large. */
+  readonly apart?: true;
   /** Loopback port of the gateway; 0: the one of the last start, or any free one. */
   readonly port?: number;
   readonly hostMemoryMiB?: number;
@@ -126,7 +128,7 @@ const nextRecord = (
     ...(options.ha === true || found?.ha === true ? { ha: true as const } : {}),
     ...(isRooted ? { rootCell: true as const } : {}),
     ...modesAsked(found, options),
-    ...doorsAsked(found, options),
+    ...doorsAsked(found, options, profile),
     nextCellNumber: found?.nextCellNumber ?? 1,
     cells: found?.cells ?? (isRooted ? { root: rootRecord } : {}),
     credentialHash: hashCredential(credential),
@@ -144,15 +146,26 @@ const modesAsked = (
 /** With their ports of the last start; 0: any free one. */
 const doorsAsked = (
   found: InstallationRecord | undefined,
-  { personalities = [] }: UpOptions,
-): Pick<InstallationRecord, "doors"> => {
+  { personalities = [], apart }: UpOptions,
+  profile: Profile | undefined,
+): Pick<InstallationRecord, "doors" | "apart"> => {
   const open = { ...Object.fromEntries(personalities.map((door) => [door, 0])), ...found?.doors };
   const isNew = personalities.some((door) => found?.doors?.[door] === undefined);
   if (isNew && found?.profile !== undefined)
     throw new Error(
       `this testbed was made without ${personalities.join(", ")}: begin anew with \`cells down --purge\`, or in another --directory`,
     );
-  return Object.keys(open).length === 0 ? {} : { doors: open };
+  if (apart === true && profile === undefined)
+    throw new Error(
+      "as processes there are no VMs for personalities to stand in: leave out --apart, or take another --profile",
+    );
+  if (apart === true && found !== undefined && found.apart !== true)
+    throw new Error(
+      "this testbed was made with its personalities beside the gateway: begin anew with `cells down --purge`, or in another --directory",
+    );
+  if (Object.keys(open).length === 0) return {};
+  const isApart = found === undefined ? (apart ?? profile === "large") : found.apart;
+  return { doors: open, ...(isApart === true ? { apart: true as const } : {}) };
 };
 
 const profileOf = (found: InstallationRecord | undefined, options: UpOptions): Profile | undefined => {
@@ -289,7 +302,8 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
   const record = nextRecord(found, options, credential);
   const imagesDirectory = options.imagesDirectory ?? (await images(say, record.profile));
   for (const path of [at.directory, at.logs, at.shared, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
-  if (record.profile !== undefined) prepareBirth(at, record.profile, credential, doorsOf(record));
+  if (record.profile !== undefined)
+    prepareBirth(at, record.profile, credential, { doors: doorsOf(record), apart: record.apart === true });
   const page = record.profile === undefined ? buildPage(pageDirectory(at)) : null;
   await Promise.all([prepareCompiled(at, cacheDirectory()), page]);
   const { server, descriptor, port } = await listenAgain(options.port ?? 0, record.port);

@@ -9,6 +9,7 @@ export interface UpArguments {
   readonly port: number | undefined;
   readonly directory: string | undefined;
   readonly personalities?: readonly "caas"[] | undefined;
+  readonly apart?: true | undefined;
   readonly profile?: "small" | "large" | "processes" | undefined;
   /** Of a testbed that is not there yet, where `profile` is not given. */
   readonly newProfile?: "processes";
@@ -25,7 +26,7 @@ const failing = async <T>(work: () => Promise<T>): Promise<T> => {
 /** Progress goes to standard error where standard output is for JSON. */
 export const up = async (
   context: Context,
-  { hosts, servers, port, directory, profile, newProfile, personalities }: UpArguments,
+  { hosts, servers, port, directory, profile, newProfile, personalities, apart }: UpArguments,
 ): Promise<void> => {
   const { terminal } = context;
   const testbed = await import("../../testbed/up.ts");
@@ -46,6 +47,7 @@ export const up = async (
       ...(profile === undefined ? {} : { profile }),
       ...(newProfile === undefined ? {} : { newProfile }),
       ...(personalities === undefined ? {} : { personalities }),
+      ...(apart === undefined ? {} : { apart }),
     }),
   );
   const doors = testbed.doorsAt(directory);

@@ -66,10 +66,12 @@ const testbedCommands = (program: Command, context: () => Context): void => {
           "caas",
         ]),
       )
+      .option("--apart", "each of these in a VM of its own (default: as before, or so with the profile large)")
       .addOption(directory)
       .action(async (options) =>
         (await testbed()).up(context(), {
           personalities: options.personality,
+          apart: options.apart,
           profile: options.profile,
           hosts: options.hosts,
           servers: options.servers,
@@ -82,6 +84,7 @@ const testbedCommands = (program: Command, context: () => Context): void => {
       "sudo cells up --profile large --hosts 4        every service in a VM of its own",
       "sudo cells up --profile processes              as processes in namespaces: there in seconds",
       "sudo cells up --personality caas               with CaaS beside the gateway, which has persistent volumes",
+      "sudo cells up --personality caas --apart       with CaaS in a VM of its own, which reaches the gateway alone",
     ],
   );
   withHelp(

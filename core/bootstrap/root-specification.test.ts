@@ -92,6 +92,40 @@ test("what stands there in a comment beside the gateway makes it a VM with that 
   assert.deepEqual(vm && rolesOf(vm).map(([role]) => role), ["gateway", "personality.caas"]);
 });
 
+test("with the word of its comment there the primary cell has that personality in a VM that is on its own subnet alone", {
+  skip,
+}, () => {
+  const apart = (name: string): string => text(name).replace("Cell, Primary {", "Cell, PrimaryApart {");
+  const read = readSpecification({
+    main: "primary.sf",
+    files: { "primary.sf": apart("primary.sf"), "service.sf": apart("service.sf") },
+  });
+  assert.ok(read.ok, JSON.stringify(read));
+  const cell = read.value;
+  const [gateway, caas] = vmsOf(cell);
+  assert.ok(gateway !== undefined && caas !== undefined);
+  const door = { "personality.caas": { gateway: "10.127.255.242" } };
+  assert.deepEqual(rolesOf(caas), Object.entries(door));
+  const cards = elements(cell).flatMap((each) =>
+    each.type === "VirtualInterface" ? [[each.vm, each.subnet, each.address]] : [],
+  );
+  assert.deepEqual(cards.sort(), [
+    ["primary/caas/vm", "primary/doors", "10.127.255.243"],
+    ["primary/gateway/vm", "primary/doors", "10.127.255.242"],
+    ["primary/gateway/vm", "primary/management", "10.0.0.40"],
+  ]);
+  const ports = elements(cell).flatMap((each) =>
+    each.type === "NetworkRule" ? [[each.address1, each.address2, each.port2, each.direction]] : [],
+  );
+  assert.equal(ports.length, 3);
+  const root = readSpecification({
+    main: "small.sf",
+    files: { "small.sf": text("small.sf"), "service.sf": apart("service.sf") },
+  });
+  assert.ok(root.ok, JSON.stringify(root));
+  assert.deepEqual([...primaryOf(root.value).elements.keys()].sort(), [...cell.elements.keys()].sort());
+});
+
 /** The primary cell as the root cell makes it. */
 const primaryOf = (cell: Cell): Cell => {
   const element = cell.elements.get(elementPath("root/cells/primary"));

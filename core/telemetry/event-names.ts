@@ -323,6 +323,7 @@ export const eventNames = {
   "personality/failed": "a personality failed to answer a request by a defect of its own",
   "timeline/incomplete":
     "the last line of a time line that is not whole: which services did not answer when they were asked for theirs, and how many older events were too many; in no log",
+  "gateway/pass": "the gateway does not listen where it passes connections on to a door, and tries again",
   "gateway/failed": "the gateway failed to answer a request by a defect of its own",
 } as const;
 

@@ -95,6 +95,50 @@ test("the authority enrols nowhere, and a gateway listens with its certificate",
   });
 });
 
+test("a gateway with doors apart is at its first address for everybody, and passes on what comes for the doors", () => {
+  const two = `${common.interfaces}02:00:0a:7f:ff:f2 10.127.255.242 255.255.255.248 10.127.255.241 10.0.0.31 gateway.x\n`;
+  const doors: Files = {
+    ...placer,
+    interfaces: two,
+    "role/name": "gateway\n",
+    "role/gateway/credentialHashes": "",
+    "role/gateway/inside": "10.127.255.242\n",
+    "role/gateway/doors/personality.caas": "10.127.255.243\n",
+  };
+  const { address, gateway } = configured(doors, "gateway");
+  assert.equal(address, "10.0.0.31");
+  assert.deepEqual(gateway, {
+    credentialHashes: [],
+    page: "/usr/lib/cells/page",
+    listen: { address: "10.0.0.31", port: 7127 },
+    inside: { address: "10.127.255.242", port: 7127 },
+    passes: [
+      { at: "10.127.255.242:7102", to: "10.0.0.31:7102" },
+      { at: "10.0.0.31:7443", to: "10.127.255.243:7443" },
+    ],
+  });
+  const turned = { ...doors, interfaces: two.split("\n").reverse().join("\n") };
+  assert.equal(configured(turned, "gateway").address, "10.0.0.31", "whichever card is the first");
+  const other = read({ ...doors, "role/gateway/doors/placer": "10.127.255.244\n" }, "gateway");
+  assert.ok(!other.ok && /doors\/placer is not known there/.test(other.error));
+});
+
+test("a personality apart asks the gateway where that serves it, and beside it at its own address", () => {
+  const beside: Files = {
+    ...placer,
+    "role/name": "personality.caas\n",
+    "role/personality/credential": `${token}\n`,
+  };
+  const { personality, followPeers } = configured(beside, "personality.caas");
+  assert.deepEqual([personality?.gateway, followPeers], [{ address: "10.0.0.31", port: 7127 }, undefined]);
+  const apart = configured({ ...beside, "role/personality/gateway": "10.127.255.242\n" }, "personality.caas");
+  assert.deepEqual(apart.personality, {
+    listen: { address: "10.0.0.31", port: 7443 },
+    gateway: { address: "10.127.255.242", port: 7127 },
+    credentialFile: "/run/cells/x/seed/role/personality/credential",
+  });
+});
+
 test("the service of users is told by which credentials it knows the operator, and that it is no other's", () => {
   const files = { ...placer, "role/name": "tenancy\n", "role/tenancy/credentialHashes": `${hashes[0]}\n` };
   assert.deepEqual(configured(files, "tenancy").tenancy, { credentialHashes: [hashes[0]] });

@@ -39,11 +39,18 @@ export interface ServiceSeed {
   /** Of a controller, and of nobody else. */
   readonly controller?: ControlledCell;
   /** Of a gateway, and of nobody else. */
-  readonly gateway?: { readonly credentialHashes: readonly string[] };
+  readonly gateway?: {
+    readonly credentialHashes: readonly string[];
+    /** With doors in VMs of their own: its address where they reach it, and theirs by role. */
+    readonly inside?: string;
+    readonly doors?: Readonly<Record<string, string>>;
+  };
   /** Of the service `tenancy`, and of nobody else. */
   readonly tenancy?: { readonly credentialHashes: readonly string[] };
   /** Of a personality that keeps a part of its cell: the credential of that is there. What it says is for its requests alone. */
   readonly hasCredential?: true;
+  /** Of a personality in a VM of its own: where the gateway serves it. */
+  readonly gatewayAt?: string;
 }
 export interface ControlledCell {
   readonly cell: string;
@@ -106,12 +113,31 @@ const seedOf = (files: ReadonlyMap<string, string>, role: string): ServiceSeed =
     name: peerName(read.matching("role/name", namePattern, "a name of a peer")),
     hasToken: role !== "authority" && read.matching(tokenPath, tokenPattern, "a token") !== "",
     ...(role === "controller" ? { controller: controlled(read) } : {}),
-    ...(role === "gateway" ? { gateway: { credentialHashes: read.hashes("role/gateway/credentialHashes") } } : {}),
-    ...(isPersonality(role) && read.optional(credentialPath) !== null ? { hasCredential: true as const } : {}),
+    ...(role === "gateway" ? { gateway: gatewayOf(read) } : {}),
+    ...(isPersonality(role) ? personalityOf(read) : {}),
     ...(role === "tenancy" ? { tenancy: { credentialHashes: read.hashes("role/tenancy/credentialHashes") } } : {}),
   };
   read.end();
   return seed;
+};
+
+const gatewayOf = (read: SeedReader): NonNullable<ServiceSeed["gateway"]> => {
+  const credentialHashes = read.hashes("role/gateway/credentialHashes");
+  if (read.optional("role/gateway/inside") === null) return { credentialHashes };
+  const address = (path: string): string => read.matching(path, addressPattern, "an IPv4 address");
+  const doors = Object.keys(serviceRoles).flatMap((door) => {
+    const path = `role/gateway/doors/${door}`;
+    return isPersonality(door) && read.optional(path) !== null ? [[door, address(path)]] : [];
+  });
+  return { credentialHashes, inside: address("role/gateway/inside"), doors: Object.fromEntries(doors) };
+};
+
+const personalityOf = (read: SeedReader): Pick<ServiceSeed, "hasCredential" | "gatewayAt"> => {
+  const path = "role/personality/gateway";
+  return {
+    ...(read.optional(credentialPath) === null ? {} : { hasCredential: true as const }),
+    ...(read.optional(path) === null ? {} : { gatewayAt: read.matching(path, addressPattern, "an IPv4 address") }),
+  };
 };
 
 const addressPattern = /^\d{1,3}(\.\d{1,3}){3}$/;
@@ -223,7 +249,9 @@ export interface RolePlaces {
 export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessConfiguration => {
   const { role, name, authority, controller, gateway, tenancy, interfaces } = seed;
   const { directory, runDirectory, seedDirectory } = places;
-  const [card = { mac: "", address: "" }] = interfaces;
+  const inside = gateway?.inside;
+  // A gateway with doors apart has two, and is at the other one for everybody else.
+  const card = interfaces.find(({ address }) => address !== inside) ?? { mac: "", address: "" };
   const { distribution, http } = serviceRoles[role];
   const identity = `${directory}/identity`;
   return {
@@ -258,16 +286,42 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
       ? {
           personality: {
             listen: { address: card.address, port: http },
-            gateway: { address: card.address, port: serviceRoles.gateway.http },
+            gateway: { address: seed.gatewayAt ?? card.address, port: serviceRoles.gateway.http },
             ...(seed.hasCredential === true ? { credentialFile: `${seedDirectory}/${credentialPath}` } : {}),
           },
         }
       : {}),
     ...(gateway === undefined
       ? {}
-      : { gateway: { ...gateway, page: pageInImage, listen: { address: card.address, port: http } } }),
+      : {
+          gateway: {
+            credentialHashes: gateway.credentialHashes,
+            page: pageInImage,
+            listen: { address: card.address, port: http },
+            ...(inside === undefined
+              ? {}
+              : {
+                  inside: { address: inside, port: http },
+                  passes: passesOf(card.address, { inside, doors: gateway.doors ?? {} }, authority.address),
+                }),
+          },
+        }),
   };
 };
+
+/** From outside to each door's own port, and from the doors to where certificates are issued. */
+const passesOf = (
+  outside: string,
+  { inside, doors }: { readonly inside: string; readonly doors: Readonly<Record<string, string>> },
+  authority: string,
+): NonNullable<NonNullable<ProcessConfiguration["gateway"]>["passes"]> => [
+  { at: `${inside}:${ports.enrolment}`, to: `${authority}:${ports.enrolment}` },
+  ...Object.entries(doors).flatMap(([door, address]) => {
+    if (!isServiceRole(door)) return [];
+    const { http } = serviceRoles[door];
+    return [{ at: `${outside}:${http}`, to: `${address}:${http}` }];
+  }),
+];
 
 const controllerOf = (
   { authority }: ServiceSeed,

@@ -331,6 +331,92 @@ test("CaaS keeps persistent volumes there by a credential of its own, which ends
   assert.equal(tenant.ask({ method: "CREDENTIAL-KNOWN", hash: `hash of ${id} 1 personality.caas` }).body, false);
 });
 
+/** The gateway with a second interface, and CaaS behind it on a subnet of the cell's own. */
+const doorsApart = (more: JsonObject = {}): JsonObject => ({
+  gateway: gateway({ gateway: { inside: "10.64.0.2", doors: { "personality.caas": "10.64.0.3" } } }),
+  doors: { "x.type": "Subnet", "x.cidr": "10.64.0.0/29" },
+  toDoors: card({ "x.subnet": "<ref:../doors>", "x.address": "10.64.0.2" }),
+  caas: gateway({ "personality.caas": { gateway: "10.64.0.2" } }),
+  caasCard: card({ "x.vm": "<ref:../caas>", "x.subnet": "<ref:../doors>", "x.address": "10.64.0.3" }),
+  ...more,
+});
+
+test("a personality in a VM of its own is known at the way in's address, is on no management network and is told the gateway alone", () => {
+  const world = childWorld({ gateway: at, model: primary(doorsApart()) });
+  assert.equal(world.state.model.version, 1);
+  const own = world.vm("shop/caas")?.document ?? assert.fail(world.phase("shop/caas"));
+  const id = world.uidOf("shop/caas");
+  assert.deepEqual(
+    own.interfaces.map(({ address, management }) => [address, management]),
+    [["10.64.0.3", undefined]],
+  );
+  assert.deepEqual(own.data, {
+    format: 2,
+    authority: { address: "10.64.0.2", fingerprint: rootMeans.authority.fingerprint },
+    domain: "cells.internal",
+    roles: {
+      "personality.caas": {
+        name: "personality.caas",
+        token: `token ${id} 1 personality.caas`,
+        personality: { gateway: "10.64.0.2" },
+      },
+    },
+  });
+  const { roles } = (world.vm("shop/gateway")?.document.data ?? {}) as { readonly roles: JsonObject };
+  assert.deepEqual((roles.gateway as JsonObject).gateway, {
+    credentialHashes: rootMeans.credentialHashes,
+    inside: "10.64.0.2",
+    doors: { "personality.caas": "10.64.0.3" },
+  });
+  const grants = world.documents<DesiredEnrolment>("authority", "enrolment").flatMap((each) => each.grants);
+  assert.deepEqual(grants.map(({ name, addresses }) => [name, addresses]).sort(), [
+    ["gateway", [at]],
+    ["personality.caas", [at]],
+  ]);
+});
+
+test("a door apart is refused on the management network, and so is a gateway that could not serve it", () => {
+  const world = childWorld({ gateway: at, model: primary() });
+  const there = { caasCard: card({ "x.vm": "<ref:../caas>", "x.address": "10.0.0.50" }) };
+  assert.match(put(world, primary(doorsApart(there))), /`shop\/caasCard` puts shop\/caas on the management network/);
+  for (const toDoors of [
+    card({ "x.subnet": "<ref:../doors>", "x.address": "10.64.0.4" }),
+    card({ "x.vm": "<ref:../caas>", "x.subnet": "<ref:../doors>", "x.address": "10.64.0.2" }),
+  ])
+    assert.match(
+      put(world, primary(doorsApart({ toDoors }))),
+      /`shop\/gateway` would serve its doors at "10.64.0.2", and has no/,
+    );
+  const known = gateway({ gateway: { inside: at, doors: {} } });
+  assert.match(
+    put(world, primary({ gateway: known })),
+    /would serve its doors at "10.0.0.40", and has no interface of/,
+  );
+  assert.equal(put(world, primary(doorsApart())), "");
+});
+
+test("what is written of doors apart is read as a whole, or refused with its place", () => {
+  const { root: _root, ...options } = new World({ root: rootMeans }).state.options;
+  const fault = (roles: JsonObject): string => {
+    const read = servicesOf(options, { service: { roles } });
+    return read.ok ? "" : read.error;
+  };
+  const door = { "personality.caas": "10.64.0.3" };
+  for (const [roles, words] of [
+    [{ gateway: { inside: "10.64.0.2" } }, /gateway, needs both: inside, .* and doors/],
+    [{ gateway: { doors: door } }, /gateway, needs both/],
+    [{ gateway: { inside: "here", doors: door } }, /gateway, needs both/],
+    [{ gateway: { inside: "10.64.0.2", doors: { placer: "10.64.0.3" } } }, /door "placer", which is no personality/],
+    [{ gateway: { inside: "10.64.0.2", doors: { "personality.caas": 3 } } }, /no IPv4 address of its door/],
+    [{ gateway: { inside: "10.64.0.2", doors: door }, "personality.caas": {} }, /among the doors of other VMs/],
+    [{ gateway: {}, "personality.caas": { gateway: "10.64.0.2" } }, /with a gateway elsewhere, and has one itself/],
+    [{ "personality.caas": { gateway: "x" } }, /has a gateway that is no IPv4 address/],
+    [{ "personality.caas": { gateway: "10.64.0.2" }, placer: {} }, /the role "placer", and a VM of this cell may/],
+  ] as const)
+    assert.match(fault(roles), words);
+  assert.equal(fault({ "personality.caas": { gateway: "10.64.0.2" } }), "");
+});
+
 test("the root cell has no personality, and none stands without the gateway", () => {
   const data = (roles: JsonObject): JsonObject => ({ service: { roles } });
   const options = new World({ root: rootMeans }).state.options;
@@ -340,7 +426,7 @@ test("the root cell has no personality, and none stands without the gateway", ()
     return read.ok ? "" : read.error;
   };
   assert.match(fault(caas), /"personality.caas", which stands beside the gateway of the cell that is the way in/);
-  assert.match(fault({ "personality.caas": {} }, others), /personality.caas, which stands beside the gateway alone/);
+  assert.match(fault({ "personality.caas": {} }, others), /personality.caas, which stands beside the gateway: add/);
   assert.match(fault({ gateway: {}, "personality.x": {} }, others), /"personality.x", which there is not/);
   assert.equal(fault(caas, others), "");
 });

@@ -1,12 +1,13 @@
 import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
-import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
+import type { Cell, CellControllerElement, VmElement } from "../../../model/cell/cell.ts";
 import type { Ipv4 } from "../../../model/cell/identifiers.ts";
 import { isManagementSubnet } from "../../../model/check/check-management.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { isEntranceVm } from "../../documents/service-roles.ts";
+import { isObject } from "../../outbox.ts";
 import type { ElementRecord } from "../records.ts";
 import type { ControllerState, RootOptions } from "../state.ts";
 import { addressOf, isUsable } from "./ipv4-range.ts";
@@ -21,7 +22,7 @@ import { addressOf, isUsable } from "./ipv4-range.ts";
 const code = "cell/management";
 
 /** Where this cell's gateway is, if it is a child that may have one. */
-const entranceOf = ({ options, life }: ControllerState): Ipv4 | null =>
+export const entranceOf = ({ options, life }: ControllerState): Ipv4 | null =>
   options.root === undefined && options.services !== undefined ? (life?.gateway ?? null) : null;
 
 /** What makes VMs of this cell services; null: none are, and `service` in their data is data like any other. */
@@ -91,6 +92,7 @@ function childRefusals(cell: Cell, entrance: Ipv4): readonly Diagnostic[] {
     const isGateway = vm?.type === "VM" && isEntranceVm(Object.keys(rolesOf(vm)));
     if (element.address === entrance && isGateway) {
       isThere = true;
+      refusals.push(...insideRefusals(cell, vm));
       continue;
     }
     const { path } = element;
@@ -106,6 +108,24 @@ function childRefusals(cell: Cell, entrance: Ipv4): readonly Diagnostic[] {
   const message = `\`${cell.path}\` has no gateway at ${entrance}, and without it nobody could reach this cloud any more`;
   const hint = `Let a VM with \`x.data { service { roles { gateway {} } } }\` have an interface there: on a subnet with \`x.addressRange "management"\`, with \`x.address "${entrance}"\`.`;
   return [{ code, message, hint, path: cell.path }];
+}
+
+/** A gateway that serves doors apart (decision 212) does so at an address that it has: else it would not come up. */
+function insideRefusals(cell: Cell, vm: VmElement): readonly Diagnostic[] {
+  const { gateway } = rolesOf(vm);
+  const inside = isObject(gateway) ? gateway.inside : undefined;
+  if (inside === undefined) return [];
+  const isOwn = [...cell.elements.values()].some(
+    (each) =>
+      each.type === "VirtualInterface" &&
+      each.vm === vm.path &&
+      each.address === inside &&
+      !isManagementSubnet(cell, each.subnet),
+  );
+  if (isOwn) return [];
+  const message = `\`${vm.path}\` would serve its doors at ${JSON.stringify(inside)}, and has no interface of this cell's own with that address`;
+  const hint = "Give it one: on a subnet that is not the management network, with that `x.address`.";
+  return [{ code, message, hint, path: vm.path }];
 }
 
 /**

@@ -5,7 +5,7 @@ import { actualEnrolment } from "../../documents/readers/identity.ts";
 import { serviceRoles } from "../../documents/service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
 import { because } from "../changes/standing.ts";
-import { meansOf } from "../network/entrance.ts";
+import { entranceOf, meansOf } from "../network/entrance.ts";
 import {
   actualOf,
   addDesire,
@@ -57,9 +57,12 @@ export function desireEnrolments(state: ControllerState, desires: Desires): void
     }
     const means = meansOf(state);
     if (means === null) return;
+    // The gateway and all doors are known at the one address of the way in, wherever they stand (decision 212).
+    const entrance = entranceOf(state);
+    const places = entrance === null ? addresses : [entrance];
     for (const service of services.value) {
       const { hash } = means.token(uid, incarnation, service.role);
-      if (enrols(service.role)) desireEnrolment(state, desires, { vm: uid, hash }, service, addresses);
+      if (enrols(service.role)) desireEnrolment(state, desires, { vm: uid, hash }, service, places);
     }
     // It is none of the VM's roles: it comes with the root controller, in whatever VM that is.
     if (means.ha !== undefined && isOwnController(state.options, services.value))

@@ -1,6 +1,7 @@
+import { parseIpv4 } from "../../../model/addresses/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Element, ServiceNumbers } from "../../../model/cell/cell.ts";
-import type { CellName, ElementPath, PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import type { CellName, ElementPath, Ipv4, PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import { isMode, modes } from "../../../model/cell/network/modes.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
@@ -37,6 +38,14 @@ export interface Service {
     readonly cellUid: Uid;
     readonly cellNumber: number;
   } & ServiceNumbers;
+  /** Of a gateway with doors in VMs of their own: where it serves them, and where each is. */
+  readonly doors?: Doors;
+  /** Of a personality in a VM of its own: where the gateway serves it. Absent: it stands beside the gateway. */
+  readonly gatewayAt?: Ipv4;
+}
+export interface Doors {
+  readonly inside: Ipv4;
+  readonly at: Readonly<Record<string, Ipv4>>;
 }
 
 /** Where there may be more than one: `placer` and `placer.2`. */
@@ -75,8 +84,8 @@ export function servicesOf(options: ControllerOptions, data: JsonObject): Result
   }
   const doors = found.filter(({ role }) => isPersonality(role));
   const [door] = doors;
-  if (door !== undefined && !found.some(({ role }) => role === "gateway"))
-    return fail(`its x.data names the role ${door.role}, which stands beside the gateway alone: add gateway {}`);
+  const stands = whereDoorsStand(found, doors);
+  if (stands !== null) return fail(`its x.data names the role ${stands}`);
   const beyond =
     options.root === undefined ? found.find(({ role }) => role !== "gateway" && !isPersonality(role)) : door;
   if (beyond !== undefined)
@@ -93,6 +102,20 @@ export function servicesOf(options: ControllerOptions, data: JsonObject): Result
   return ok(found);
 }
 
+/** What is wrong with where personalities stand, as the rest of a sentence; null: nothing. */
+function whereDoorsStand(found: readonly Service[], doors: readonly Service[]): string | null {
+  const gateway = found.find(({ role }) => role === "gateway");
+  for (const { role, gatewayAt } of doors) {
+    if (gateway === undefined && gatewayAt === undefined)
+      return `${role}, which stands beside the gateway: add gateway {}, or say where that serves a VM apart, ${role} { gateway "ADDRESS" }`;
+    if (gateway !== undefined && gatewayAt !== undefined)
+      return `${role} with a gateway elsewhere, and has one itself: leave one of the two out`;
+    if (gateway?.doors?.at[role] !== undefined)
+      return `${role}, which its gateway has among the doors of other VMs: leave one of the two out`;
+  }
+  return null;
+}
+
 function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): Result<Service, string> {
   const fields = json === null ? {} : json;
   const where = `its x.data, service:roles:${role},`;
@@ -102,13 +125,23 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
       ? ["cell", "cellUid", "cellNumber", ...boundTo, "networkMode"]
       : hasNumber(role)
         ? ["number"]
-        : [];
+        : role === "gateway"
+          ? ["inside", "doors"]
+          : isPersonality(role)
+            ? ["gateway"]
+            : [];
   const stranger = Object.keys(fields).find((name) => !known.includes(name));
   if (stranger !== undefined)
     return fail(
       `${where} has "${stranger}", which is not known there${known.length === 0 ? "" : `; known are ${known.join(", ")}`}`,
     );
   if (role === "controller") return controllerOf(options, fields, where);
+  if (role === "gateway") return gatewayOf(fields, where);
+  if (isPersonality(role) && fields.gateway !== undefined) {
+    const gatewayAt = ipv4Of(fields.gateway);
+    if (gatewayAt === null) return fail(`${where} has a gateway that is no IPv4 address`);
+    return ok({ role, name: servicePeer(role), gatewayAt });
+  }
   const { number } = fields;
   const least = role === "presence" ? 1 : 2;
   // The first one is no role of any VM: who protects whom must not go round in a circle (decision 91).
@@ -122,6 +155,25 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
       `${where} needs a number from ${least} to ${largestNumber}${least === 2 ? "; the first one has none" : ""}`,
     );
   return ok({ role, name: servicePeer(role, number) });
+}
+const ipv4Of = (json: Json | undefined): Ipv4 | null =>
+  typeof json === "string" && parseIpv4(json) !== null ? (json as Ipv4) : null;
+
+/** Doors in VMs of their own (decision 212). */
+function gatewayOf({ inside, doors }: JsonObject, where: string): Result<Service, string> {
+  const service = { role: "gateway", name: servicePeer("gateway") } as const;
+  if (inside === undefined && doors === undefined) return ok(service);
+  const at = ipv4Of(inside);
+  if (at === null || !isObject(doors))
+    return fail(`${where} needs both: inside, its address where doors reach it, and doors, each with its own`);
+  const found: Record<string, Ipv4> = {};
+  for (const [door, address] of Object.entries(doors)) {
+    const there = ipv4Of(address);
+    if (!isPersonality(door)) return fail(`${where} has a door "${door}", which is no personality`);
+    if (there === null) return fail(`${where} says no IPv4 address of its door ${door}`);
+    found[door] = there;
+  }
+  return ok({ ...service, doors: { inside: at, at: found } });
 }
 const modeOf = (networkMode: string | undefined) => (networkMode === undefined ? {} : { networkMode });
 const boundTo = ["placer", "storageManager", "haManager"] as const;
@@ -177,7 +229,7 @@ export function serviceData(
   const services = servicesOf(options, data);
   if (!services.ok) return services;
   const credentialHashes = [...means.credentialHashes];
-  const roles = services.value.map(({ role, name, controlled }): [string, Json] => [
+  const roles = services.value.map(({ role, name, controlled, doors, gatewayAt }): [string, Json] => [
     role,
     {
       name,
@@ -192,15 +244,27 @@ export function serviceData(
               ...(controlled.cell === own ? { root: true } : {}),
             },
           }),
-      ...(role === "gateway" || role === "tenancy" ? { [role]: { credentialHashes } } : {}),
-      ...(keepsVolumes(role) && means.credential !== undefined
-        ? { personality: { credential: means.credential(vm, incarnation, role).token } }
+      ...(role === "tenancy" ? { tenancy: { credentialHashes } } : {}),
+      ...(role === "gateway"
+        ? { gateway: { credentialHashes, ...(doors === undefined ? {} : { inside: doors.inside, doors: doors.at }) } }
         : {}),
+      ...personalityPart({
+        ...(keepsVolumes(role) && means.credential !== undefined
+          ? { credential: means.credential(vm, incarnation, role).token }
+          : {}),
+        ...(gatewayAt === undefined ? {} : { gateway: gatewayAt }),
+      }),
     },
   ]);
   const { address, fingerprint } = means.authority;
-  return ok({ format: 2, authority: { address, fingerprint }, domain, roles: Object.fromEntries(roles) });
+  // Whoever stands apart reaches the gateway alone, which passes on to the authority whatever it is asked there.
+  const apart = services.value.find(({ gatewayAt }) => gatewayAt !== undefined)?.gatewayAt;
+  const known = { address: apart ?? address, fingerprint };
+  return ok({ format: 2, authority: known, domain, roles: Object.fromEntries(roles) });
 }
+
+const personalityPart = (personality: JsonObject): JsonObject =>
+  Object.keys(personality).length === 0 ? {} : { personality };
 
 /** CaaS alone of all personalities keeps something: persistent volumes, in the cell that is the way in. */
 const keepsVolumes = (role: ServiceRole): boolean => role === "personality.caas";

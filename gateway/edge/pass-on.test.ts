@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { after, test } from "node:test";
+import { eventually } from "../../runtime/installation.testing.ts";
+import { passOn } from "./pass-on.ts";
+
+const ends: (() => void)[] = [];
+after(() => {
+  for (const end of ends) end();
+});
+
+/** Says back what it is told until that ends, then how much it was. */
+const behind = async (): Promise<{ readonly server: Server; readonly port: number; readonly open: Set<Socket> }> => {
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, async (socket) => {
+    open.add(socket);
+    socket.on("error", () => undefined).once("close", () => open.delete(socket));
+    socket.write("hello ");
+    socket.end(`${(await text(socket).catch(() => "")).length}`);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  ends.push(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  return { server, port: (server.address() as AddressInfo).port, open };
+};
+const limits = { inAll: 3, ofOneSource: 2, connectMs: 1000, againMs: 20 };
+const passing = async (
+  to: number,
+  at = "127.0.0.1:0",
+  failed: (why: string) => void = assert.fail,
+): Promise<number> => {
+  const pass = passOn({ at, to: `127.0.0.1:${to}` }, failed, limits);
+  ends.push(pass.close);
+  await eventually("it listens", () => pass.port() !== null);
+  return pass.port() ?? 0;
+};
+const dial = async (port: number, localAddress = "127.0.0.1"): Promise<Socket> => {
+  const socket = connect({ port, host: "127.0.0.1", localAddress, allowHalfOpen: true });
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  return socket;
+};
+/** Whether what is behind says its first word, or the connection ends. */
+const isThrough = async (socket: Socket): Promise<boolean> => {
+  const said = await Promise.race([once(socket, "data").then(() => true), once(socket, "close").then(() => false)]);
+  return said;
+};
+
+test("bytes go both ways as they are, and each side hears that the other has no more to say", async () => {
+  const door = await behind();
+  const client = await dial(await passing(door.port));
+  client.end("x".repeat(300_000));
+  assert.equal(await text(client), "hello 300000");
+  await eventually("all is closed behind", () => door.open.size === 0);
+});
+
+test("of one source and of all so many pass at a time, and a place that is left is free", async () => {
+  const door = await behind();
+  const port = await passing(door.port);
+  const [one, two, three, other, more] = (await Promise.all(
+    ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3"].map((from) => dial(port, from)),
+  )) as [Socket, Socket, Socket, Socket, Socket];
+  const through = await Promise.all([one, two, three, other, more].map(isThrough));
+  assert.equal(through.slice(0, 3).filter(Boolean).length, 2, "of one source");
+  assert.equal(through.filter(Boolean).length, 3, "in all");
+  for (const socket of [one, two, three, other, more]) socket.destroy();
+  await eventually("all is closed behind", () => door.open.size === 0);
+  assert.ok(await isThrough(await dial(port)));
+});
+
+test("what does not answer ends the connection, and a place that is taken is waited for", async () => {
+  const gone = await behind();
+  gone.server.close();
+  await once(gone.server, "close");
+  assert.equal(await isThrough(await dial(await passing(gone.port))), false);
+  const taken = await behind();
+  const door = await behind();
+  const why: string[] = [];
+  const pass = passOn(
+    { at: `127.0.0.1:${taken.port}`, to: `127.0.0.1:${door.port}` },
+    (each) => why.push(each),
+    limits,
+  );
+  ends.push(pass.close);
+  await eventually("it tries again", () => why.length > 1);
+  assert.match(why[0] ?? "", /EADDRINUSE/);
+  taken.server.close();
+  await eventually("it listens there", () => pass.port() === taken.port);
+  assert.ok(await isThrough(await dial(taken.port)));
+});
