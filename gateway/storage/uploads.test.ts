@@ -17,27 +17,55 @@ import { builtInRoles } from "../../model/contract/tenancy/rules.ts";
 import type { Upload } from "../../model/contract/tenancy/volumes/uploads.ts";
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { RefusedError } from "../requests/refused.ts";
-import { registerUploads } from "./uploads.ts";
+import { registerUploads, type UploadLimits } from "./uploads.ts";
 
 /** Uploads of users at the gateway before a real store of images, with its walls. Who they are, a stand-in for `tenancy` says. Needs root. */
 const people: Readonly<Record<string, { readonly account: string; readonly role: string }>> = {
   ann: { account: "ROOT/acme/dev", role: "user" },
   amy: { account: "ROOT/acme/dev", role: "reader" },
   al: { account: "ROOT/acme/dev", role: "user" },
+  ops: { account: "ROOT/acme/ops", role: "user" },
   bob: { account: "ROOT/bank/core", role: "user" },
 };
 const pace = { least: 1024, periodMs: 500 };
+/** At a door of its own. So long for each octet that the shorter of two uploads has not as much time as the longer one, by far. */
+const hurried = { leastMs: 1500, octetsPerS: 64 * 1024, mostMs: 3_600_000 };
+let hurriedPort = 0;
+const apps: FastifyInstance[] = [];
 const uploadMiB = 32;
 let installation: TestInstallation;
 let store: ImageStore;
 let directory = "";
-let app: FastifyInstance;
+
 let port = 0;
 let good = "";
 const servers: PeerServer[] = [];
 const records: string[] = [];
 const skip = process.getuid?.() === 0 ? false : "needs root, for namespaces";
+
+async function door(
+  configuration: ProcessConfiguration,
+  limits: Partial<UploadLimits>,
+): Promise<readonly [FastifyInstance, number]> {
+  const made = fastify({ forceCloseConnections: true });
+  made.removeAllContentTypeParsers();
+  made.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  made.setErrorHandler((error, _request, reply) => {
+    if (error instanceof RefusedError) reply.code(error.statusCode).send({ error: error.refusal });
+    else reply.code(500).send({ error: { code: "internal", message: String(error) } });
+  });
+  registerUploads(made, {
+    configuration,
+    isOperator: (authorization) => authorization === "Bearer operator",
+    receivers: async () => (address) => address === "127.0.0.2",
+    limits: { pace, ...limits },
+  });
+  apps.push(made);
+  await made.listen({ host: "127.0.0.1", port: 0 });
+  return [made, (made.server.address() as AddressInfo).port];
+}
 
 before(async () => {
   if (skip !== false) return;
@@ -69,26 +97,13 @@ before(async () => {
     }),
   );
   const { configuration } = await installation.configure(peerName("gateway"), { change: { role: "gateway" } });
-  app = fastify({ forceCloseConnections: true });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  app.setErrorHandler((error, _request, reply) => {
-    if (error instanceof RefusedError) reply.code(error.statusCode).send({ error: error.refusal });
-    else reply.code(500).send({ error: { code: "internal", message: String(error) } });
-  });
-  registerUploads(app, {
-    configuration,
-    isOperator: (authorization) => authorization === "Bearer operator",
-    receivers: async () => (address) => address === "127.0.0.2",
-    limits: { pace },
-  });
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  port = (app.server.address() as AddressInfo).port;
+  [, port] = await door(configuration, {});
+  [, hurriedPort] = await door(configuration, { pace: { least: 1, periodMs: 3_600_000 }, lasts: hurried });
   good = makeGood(join(installation.directory, "good.qcow2"));
 });
 after(async () => {
   if (skip !== false) return;
-  await app.close();
+  await Promise.all(apps.map((each) => each.close()));
   await Promise.all(servers.map((server) => server.stop()));
   await store.close();
   await installation.remove();
@@ -330,6 +345,67 @@ describe("uploads", { skip }, () => {
     const afterwards = idOf();
     await eventually("one is done", async () => (await put("al", afterwards)).status === 200);
     await gone("al", afterwards);
+  });
+
+  test("those of one domain have as many places of a server as they leave to others, whoever of it is slow", async () => {
+    const slow = (who: string) => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      socket.write(
+        `PUT /uploads/${idOf()}?format=raw HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${who}\r\ncontent-length: ${2 ** 24}\r\n\r\n`,
+      );
+      const more = setInterval(() => socket.write(Buffer.alloc(8192)), 100);
+      return () => {
+        clearInterval(more);
+        socket.destroy();
+      };
+    };
+    const ends = [slow("ann"), slow("ops")];
+    try {
+      await eventually("both are under way", () => staged().length === 2);
+      const third = await put("ops", idOf());
+      assert.equal(third.status, 503, third.said);
+      assert.match(third.said, /uploads of your domain/);
+      const his = idOf();
+      assert.equal((await put("bob", his)).status, 200, "another domain's is taken");
+      await gone("bob", his);
+    } finally {
+      for (const end of ends) end();
+    }
+    await eventually("nothing of them stays", () => staged().length === 0);
+    const afterwards = idOf();
+    await eventually("the places are free", async () => (await put("ops", afterwards)).status === 200);
+    await gone("ops", afterwards);
+  });
+
+  test("who announces little is given little time for it, and who announces more has more", async () => {
+    const [short, long] = [Buffer.alloc(4096, 1), Buffer.alloc(8 * 2 ** 20, 1)];
+    const steady = async (sent: Buffer): Promise<number | null> => {
+      const id = idOf();
+      const outgoing = request({
+        host: "127.0.0.1",
+        port: hurriedPort,
+        method: "PUT",
+        path: `/uploads/${id}?format=raw`,
+        agent: false,
+      });
+      outgoing.setHeader("authorization", "Bearer ann");
+      outgoing.setHeader("content-length", sent.length);
+      const answered = new Promise<number | null>((resolve) => {
+        outgoing.once("response", (response) => resolve(response.resume().statusCode ?? 0));
+        outgoing.once("error", () => resolve(null));
+      });
+      // All but its end, which comes after the time that the short one has.
+      outgoing.write(sent.subarray(0, sent.length - 1));
+      await new Promise((next) => setTimeout(next, 2 * hurried.leastMs));
+      outgoing.end(sent.subarray(sent.length - 1));
+      const status = await answered;
+      if (status === 200) await gone("ann", id);
+      return status;
+    };
+    assert.notEqual(await steady(short), 200);
+    assert.equal(await steady(long), 200);
+    await eventually("nothing stays", () => staged().length === 0 && kept().length === 0);
   });
 
   test("bytes of a URL are fetched whole with the SHA-256 that was said, or nothing of them stays", async (context) => {

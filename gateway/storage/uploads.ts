@@ -32,20 +32,24 @@ import { drained } from "./spread.ts";
  * volumes makes anything of them. They are there as a whole or not at all, so what broke off is asked for again and nothing has to be cleared.
  */
 export interface UploadLimits {
-  readonly underWay: { readonly inAll: number; readonly ofAccount: number };
+  /** `atServer`: as many of users as one storage server takes. */
+  readonly underWay: { readonly inAll: number; readonly ofAccount: number; readonly atServer: number };
   /** With those that are under way. */
   readonly kept: { readonly inAll: number; readonly ofAccount: number };
   /** Of a body that is not there yet: so many octets in each period at least. */
   readonly pace: { readonly least: number; readonly periodMs: number };
-  /** Of a whole one. */
-  readonly lastsMs: number;
+  /** Of a whole one: so long, and for each of its octets so much more. */
+  readonly lasts: { readonly leastMs: number; readonly octetsPerS: number; readonly mostMs: number };
 }
 export const uploadLimits: UploadLimits = {
-  underWay: { inAll: 12, ofAccount: 2 },
+  underWay: { inAll: 12, ofAccount: 2, atServer: 3 },
   kept: { inAll: 64, ofAccount: 4 },
   pace: { least: 16 * 1024, periodMs: 15_000 },
-  lastsMs: 6 * 60 * 60_000,
+  lasts: { leastMs: 30 * 60_000, octetsPerS: 512 * 1024, mostMs: 6 * 60 * 60_000 },
 };
+/** Whoever announces little does not hold a place for as long as somebody who has much to send. */
+const lastsMs = ({ leastMs, octetsPerS, mostMs }: UploadLimits["lasts"], length: number): number =>
+  Math.min(mostMs, leastMs + (length / octetsPerS) * 1000);
 export interface UploadMeans extends FetchMeans {
   readonly configuration: ProcessConfiguration;
   readonly isOperator: (authorization: string) => boolean;
@@ -54,6 +58,8 @@ export interface UploadMeans extends FetchMeans {
 interface Person {
   /** In names of images. */
   readonly owner: string;
+  /** The domain below `ROOT` that his account is in; absent: of the operator. */
+  readonly part?: string;
   /** Absent: the operator. */
   readonly user?: string;
 }
@@ -118,7 +124,8 @@ async function whoAsks(
   // By the operator's credential, which `tenancy` alone knows in some installations.
   if (user === null) return { owner: ownerOf("") };
   if (!allows(rules, verb)) throw refused(403, "forbidden", "your role does not let you change persistent volumes");
-  return { owner: ownerOf(user.account), user: `${user.name}@${user.domain}` };
+  const part = user.account.split("/").slice(0, 2).join("/");
+  return { owner: ownerOf(user.account), part, user: `${user.name}@${user.domain}` };
 }
 
 class Uploads {
@@ -128,6 +135,8 @@ class Uploads {
   /** By owner. */
   readonly #underWay = new Counts();
   readonly #names = new Set<string>();
+  /** By storage server, and of each part by `SERVER PART`. */
+  readonly #atServers = new Counts();
 
   constructor(means: UploadMeans) {
     this.#at = createImageServers(means.configuration);
@@ -161,7 +170,7 @@ class Uploads {
   }
 
   fetch(url: string, asked: Asked, gone: AbortSignal): Promise<Upload> {
-    const over = AbortSignal.any([gone, AbortSignal.timeout(this.#limits.lastsMs)]);
+    const over = AbortSignal.any([gone, AbortSignal.timeout(this.#limits.lasts.mostMs)]);
     return this.#add(asked, async (add) => {
       const { body, length } = await fetchOutside(url, this.#means, over);
       try {
@@ -216,12 +225,39 @@ class Uploads {
       if (there.length + this.#underWay.all > kept.inAll)
         throw refused(503, "busy", "too many uploads wait for their volumes");
       // The one that has it says whether it is the same: elsewhere it would be there twice, and which one a volume is made of, chance.
-      const server = same?.server ?? servers[randomInt(servers.length)]?.server ?? "";
-      return await work((body, length) => this.#bring({ ...asked, person, name, server }, body, length));
+      const possible = same === undefined ? servers.map(({ server }) => server) : [same.server];
+      const { server, leave } = this.#placeAt(possible, person);
+      return await work((body, length) => this.#bring({ ...asked, person, name, server }, body, length)).finally(leave);
     } finally {
       this.#names.delete(name);
       this.#underWay.add(owner, -1);
     }
+  }
+
+  /**
+   * At the server with the fewest under way, by chance among these. One that has some of a part of the installation takes more of it only
+   * while it has as many places left for others: so nobody's slow senders, however many accounts they have, keep all others from it.
+   */
+  #placeAt(servers: readonly string[], { part }: Person): { readonly server: string; readonly leave: () => void } {
+    const { atServer } = this.#limits.underWay;
+    const free = (server: string): number => atServer - this.#atServers.of(server);
+    const own = (server: string): number => (part === undefined ? 0 : this.#atServers.of(`${server} ${part}`));
+    const open = servers.filter((server) => part === undefined || (free(server) > 0 && own(server) < free(server)));
+    const most = Math.max(...open.map(free));
+    const best = open.filter((server) => free(server) === most);
+    const server = best[best.length === 0 ? 0 : randomInt(best.length)];
+    if (server === undefined)
+      throw refused(
+        503,
+        "busy",
+        "each storage server takes as many uploads of your domain as it has places left for others, and these are taken; try again when one is done",
+      );
+    const count = (change: 1 | -1): void => {
+      this.#atServers.add(server, change);
+      if (part !== undefined) this.#atServers.add(`${server} ${part}`, change);
+    };
+    count(1);
+    return { server, leave: () => count(-1) };
   }
 
   /** To one server, which takes them as a whole or not at all. */
@@ -241,7 +277,8 @@ class Uploads {
       return told;
     });
     try {
-      const carried = carry(body, way, this.#limits);
+      const { pace, lasts } = this.#limits;
+      const carried = carry(body, way, { pace, lastsMs: lastsMs(lasts, length) });
       // A refusal does not wait for a sender that is silent meanwhile.
       await Promise.race([carried, answer]);
       if (way.destroyed) carried.catch(() => undefined);
@@ -302,12 +339,12 @@ const refusalOf = (failure: Failure | undefined) =>
 async function carry(
   body: Readable,
   way: PassThrough,
-  { pace: { least, periodMs }, lastsMs }: Pick<UploadLimits, "pace" | "lastsMs">,
+  { pace: { least, periodMs }, lastsMs: most }: Pick<UploadLimits, "pace"> & { readonly lastsMs: number },
 ): Promise<void> {
   let came = 0;
   let before = 0;
   let isRead = true;
-  const late = setTimeout(() => body.destroy(new Error(`it lasts longer than ${lastsMs / 1000} s`)), lastsMs);
+  const late = setTimeout(() => body.destroy(new Error(`it lasts longer than ${Math.round(most / 1000)} s`)), most);
   const timer = setInterval(() => {
     if (isRead && came - before < least)
       body.destroy(new Error(`it sends slower than ${least} octets in ${periodMs} ms`));

@@ -146,7 +146,7 @@ export class ImageStore {
     await Promise.all([this.#conversions.over(), this.#changes.over()]);
   }
 
-  /** Takes an upload in and converts it. Rejects when the sender goes away; nothing of it stays then. */
+  /** Takes an upload in and converts it. When the sender goes away that is refused as well, though nobody may hear it; nothing of it stays. */
   async stage(upload: Upload): Promise<Result<StagedImage, ImageRefusal>> {
     const refusal = await this.#begin(upload);
     if (refusal !== null) return fail(refusal);
@@ -305,6 +305,10 @@ export class ImageStore {
     });
     try {
       await pipeline(body, count, createWriteStream(path, { flags: "wx", mode: 0o600 }), { signal: this.#stop.signal });
+    } catch (error) {
+      if (this.#stop.signal.aborted || error instanceof HostileImage || isOfFile(error)) throw error;
+      // Whatever else ends it is the sender's.
+      throw new Refused(brokenOff((error as Error).message));
     } finally {
       clearTimeout(silence);
     }
@@ -351,6 +355,17 @@ export class ImageStore {
       if (!keep.includes(entry)) await rm(join(directory, entry), { recursive: true, force: true });
   }
 }
+
+/** What the file system says names what was called there. */
+const isOfFile = (error: unknown): boolean => {
+  const { syscall } = error as NodeJS.ErrnoException;
+  return syscall === "open" || syscall === "write" || syscall === "close";
+};
+const brokenOff = (why: string): ImageRefusal => ({
+  status: 400,
+  code: "image/broken",
+  message: `the bytes ended before their announced end: ${why}`,
+});
 
 /** One after the other, whatever becomes of the one before. */
 function createTurns() {
