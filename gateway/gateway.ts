@@ -60,7 +60,7 @@ import { registerBackup } from "./storage/backup.ts";
 import { registerAdoption, registerBin } from "./storage/bin.ts";
 import { registerImages } from "./storage/images.ts";
 import { registerOrphans } from "./storage/orphans.ts";
-import { registerPersistent } from "./storage/persistent.ts";
+import { registerPersistent, volumesSeen } from "./storage/persistent.ts";
 import { registerUploads } from "./storage/uploads.ts";
 import { registerAudit } from "./tenancy/audit.ts";
 import { registerSigned } from "./tenancy/credentials.ts";
@@ -158,7 +158,7 @@ export function createGateway(
       takeLoginPlace(logins, request, reply);
       return;
     }
-    passes.admit(request);
+    const isPassed = passes.admit(request);
     const scope = await scopeOfRequest(context, signIn, request, reply);
     const beyond = beyondScope(scope, request.method, request.url);
     if (beyond !== null) throw refused(403, "forbidden", beyond);
@@ -167,7 +167,7 @@ export function createGateway(
       reply.send([]);
       return reply;
     }
-    takePlace(scope, followsIn(request) ? "followers" : "requests", reply);
+    takePlace(scope, followsIn(request) ? "followers" : isPassed ? "passed" : "requests", reply);
   });
   app.setErrorHandler((error, _request, reply) => answerError(error, reply, observer.log));
   app.setNotFoundHandler(async (request) => {
@@ -250,6 +250,7 @@ export function createGateway(
   };
   const means: Notifications = {
     sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization),
+    volumes: volumesSeen(configuration, passes),
     ...(receivers === undefined ? {} : { receivers }),
   };
   app.addHook("onReady", async () => {

@@ -64,6 +64,7 @@ function search(count: number): Readonly<Record<string, number>> {
       mayRead: true,
       mayChange: true,
       accounts: new Map([[account, "u"]]),
+      domains: new Map(),
       cells: new Set<string>(),
     } as const;
     const question = [

@@ -193,6 +193,7 @@ export const registerSubscriptions: Register = (program, context, withHelp) => {
       .description("have a URL told of cells that you may read, each notice signed with a secret")
       .argument("<url>", "http or https, on the Internet: nothing of the installation, and no private network")
       .option("--cell <cells>", "of these, with commas in between; can be repeated", collect)
+      .option("--volumes", "of the persistent volumes that you may see, too or alone")
       .option("--event <events>", "of these alone: cell, vm, volume; can be repeated", collect)
       .option("--secret-file <file>", "the secret is read from there; else from standard input")
       .action(async (url, options) => (await subscriptions()).addSubscription(context(), url, options)),
@@ -205,6 +206,8 @@ export const registerSubscriptions: Register = (program, context, withHelp) => {
       .argument("<uid>", "as `cells subscription list` shows it")
       .option("--url <url>", "the URL that is told from now on")
       .option("--cell <cells>", "of these cells, in place of those before", collect)
+      .option("--volumes", "of persistent volumes as well")
+      .option("--no-volumes", "of no persistent volumes any more")
       .option("--event <events>", "of these events, in place of those before", collect)
       .option("--secret-file <file>", "another secret is read from there; with --url else from standard input")
       .action(async (uid, options) => (await subscriptions()).changeSubscription(context(), uid, options)),

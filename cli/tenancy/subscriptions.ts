@@ -19,14 +19,18 @@ export const listSubscriptions = async (context: Context): Promise<void> => {
     each.uid,
     each.user,
     each.url,
-    each.cells.join(", "),
+    toldOf(each),
     each.events.join(", "),
     howItGoes(each),
   ]);
   print(context, all, all.length === 0 ? "nobody is told anything that you may see" : columns(rows));
 };
 
+const toldOf = ({ cells, volumes }: Pick<SubscriptionSummary, "cells" | "volumes">): string =>
+  [...cells, ...(volumes === true ? ["persistent volumes"] : [])].join(", ");
+
 interface Asked {
+  readonly volumes?: boolean;
   readonly cell?: readonly string[];
   readonly event?: readonly string[];
   readonly secretFile?: string;
@@ -45,30 +49,32 @@ function eventsOf(event: readonly string[]): readonly NoticeKind[] {
 export const addSubscription = async (
   context: Context,
   url: string,
-  { cell, event, secretFile }: Asked,
+  { cell, volumes, event, secretFile }: Asked,
 ): Promise<void> => {
-  if (cell === undefined) throw usage("say of which cells: --cell NAME");
+  if (cell === undefined && volumes !== true)
+    throw usage("say of what: --cell NAME, or --volumes for persistent volumes");
   const secret = await readSecret(secretFile, "--secret-file");
   const events = event === undefined ? {} : { events: eventsOf(event) };
-  const body = { url, secret, cells: cellsOf(cell), ...events };
+  const body = { url, secret, cells: cellsOf(cell ?? []), ...(volumes === true ? { volumes } : {}), ...events };
   const made = await context.client().ask("addSubscription", { parameters: {}, body });
-  const told = `${made.url} is told of ${made.cells.join(", ")}; a first notice that is a test goes there now`;
+  const told = `${made.url} is told of ${toldOf(made)}; a first notice that is a test goes there now`;
   print(context, made, `${made.uid}\n${told}: \`cells subscription list\` says whether it was taken`);
 };
 
 export const changeSubscription = async (
   context: Context,
   uid: string,
-  { url, cell, event, secretFile }: Asked & { readonly url?: string },
+  { url, cell, volumes, event, secretFile }: Asked & { readonly url?: string },
 ): Promise<void> => {
   const body = {
     ...(url === undefined ? {} : { url }),
     ...(url === undefined && secretFile === undefined ? {} : { secret: await readSecret(secretFile, "--secret-file") }),
     ...(cell === undefined ? {} : { cells: cellsOf(cell) }),
+    ...(volumes === undefined ? {} : { volumes }),
     ...(event === undefined ? {} : { events: eventsOf(event) }),
   };
   const changed = await context.client().ask("changeSubscription", { parameters: { uid }, body });
-  print(context, changed, `${changed.url} is told of ${changed.cells.join(", ")}: ${changed.events.join(", ")}`);
+  print(context, changed, `${changed.url} is told of ${toldOf(changed)}: ${changed.events.join(", ")}`);
 };
 
 export const deleteSubscription = async (context: Context, uid: string): Promise<void> => {

@@ -7,11 +7,13 @@ import {
   type Rule,
   ruleText,
 } from "../../model/contract/tenancy/rules.ts";
+import type { WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
 import { noSuch, type Refused, refused } from "./refused.ts";
 import {
   domainPath,
+  domainsAbove,
   isInDomain,
   isReached,
   labelOf,
@@ -22,6 +24,7 @@ import {
   standingOf,
   type TenancyState,
   userOfSession,
+  userSummary,
 } from "./state.ts";
 
 /** Who asks: by the operator's credential, or by a session with this hash. */
@@ -136,3 +139,13 @@ const lastRootAdmin = refused(
   "conflict",
   "the last user with the role root-admin would be shut out: make another one first, or ask by the operator's credential",
 );
+
+/** Who he is, with the UIDs of the domains that his account is in, by their paths. */
+export function userTold(state: TenancyState, user: UserRecord | null): Pick<WhoAmI, "user" | "domains"> {
+  if (user === null) return { user };
+  const above = domainsAbove(state, state.tables.account.get(user.account)?.domain ?? "");
+  return {
+    user: userSummary(state, user),
+    domains: Object.fromEntries(above.map(({ uid }) => [domainPath(state, uid), uid])),
+  };
+}

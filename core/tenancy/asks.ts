@@ -24,9 +24,9 @@ import type {
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { log, toJson } from "../outbox.ts";
-import { type Actor, actorOf, type By } from "./actor.ts";
+import { type Actor, actorOf, type By, userTold } from "./actor.ts";
 import { aboutAdmin, aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
-import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket, ownersOf } from "./cells.ts";
+import { can, cellsTold, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
 import { whyDeclared } from "./declared/keeper.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "./delegations/delegations.ts";
 import {
@@ -91,6 +91,7 @@ import {
   changeSubscription,
   deleteSubscription,
   listSubscriptions,
+  watchingActor,
 } from "./subscriptions/subscriptions.ts";
 
 /** What the edge asks. Who asks is looked up in the step that makes the change: nobody's rights are older than what he does. */
@@ -188,7 +189,7 @@ const answerers = {
   whoAmI: (state, { user, reach, rules }, { by }) => {
     const session = "session" in by ? sessionSummary(state, by.session) : null;
     return ok({
-      user: user === null ? null : (session?.user ?? null),
+      ...userTold(state, user),
       reach,
       rules,
       expires: session?.expires ?? null,
@@ -338,7 +339,7 @@ const answerers = {
     }),
   listUsage: (state, actor, { query }) => listUsage(state, actor, query),
   // The gateway's own.
-  cells: (state, actor, { query }) => ok(query.accounts === true ? ownersOf(state, actor) : cellsOf(state, actor)),
+  cells: (state, actor, { query, by }) => ok(cellsTold(state, actor, by, query.accounts === true)),
   claimCell: (state, actor, { parameters, query, dryRun }) =>
     claimCell(state, actor, { cell: parameters.cell ?? "", isThere: query.isThere === true, dryRun }),
   freeCell: (state, actor, { parameters }) => freeCell(state, actor, parameters.cell ?? ""),
@@ -472,7 +473,8 @@ function unmet(state: TenancyState, actor: Actor, name: AskName, asked: Asked): 
 }
 
 function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<object, Refused> {
-  const actor = actorOf(state, by);
+  const watching = watchingActor(state, by, name);
+  const actor = watching === null ? actorOf(state, by) : ok(watching);
   if (!actor.ok) return actor;
   const dryRun = asked.query.dryRun === true;
   const changed = unmet(state, actor.value, name, { ...asked, by, dryRun });

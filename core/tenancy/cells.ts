@@ -3,7 +3,7 @@ import { allows, decide, ruleText } from "../../model/contract/tenancy/rules.ts"
 import type { CanAnswer, CellOwner } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { rootCell } from "../documents/cells.ts";
-import { type Actor, actorOf, denied, reaches } from "./actor.ts";
+import { type Actor, actorOf, type By, denied, reaches } from "./actor.ts";
 import { delegatedTo } from "./delegations/given.ts";
 import { askWithinMs, worthAt } from "./looks.ts";
 import { dropRecord, isFree, isKept, owned, ownerOf } from "./owners/owners.ts";
@@ -22,6 +22,7 @@ import {
   rightsOf,
   save,
   type TenancyState,
+  volumesWatcherOf,
   watcherOf,
 } from "./state.ts";
 
@@ -62,6 +63,16 @@ function ticketsOf({ tables: { ticket, session, user } }: TenancyState, account:
   return own;
 }
 
+/** As one asks: whoever watches persistent volumes for somebody reads none of his cells by that. @param whose with whose each is */
+export function cellsTold(
+  state: TenancyState,
+  actor: Actor,
+  by: By,
+  whose: boolean,
+): readonly string[] | readonly CellOwner[] {
+  if ("session" in by && volumesWatcherOf(state, by.session) !== undefined) return [];
+  return whose ? ownersOf(state, actor) : cellsOf(state, actor);
+}
 /** Names of the cells that an actor may see, as far as it is known here whose they are. */
 export const cellsOf = (state: TenancyState, actor: Actor): readonly string[] => {
   const mayOwn = denied(state, actor, "cell.read") === null;

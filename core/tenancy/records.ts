@@ -81,7 +81,7 @@ export interface SessionRecord {
   readonly provider?: string;
   /** What that calls it; absent: it has not said. */
   readonly sid?: string;
-  /** UID of the subscription that it watches cells for: it reads these, and opens nothing else. */
+  /** UID of the subscription that it watches cells for: it reads these, says who it is for where that watches persistent volumes, and opens nothing else. */
   readonly watch?: string;
 }
 /** A URL that is told of cells (`subscriptions/`). */
@@ -92,6 +92,8 @@ export interface SubscriptionRecord {
   /** The secret that notices are signed with, as of a key. */
   readonly sealed: string;
   readonly cells: readonly string[];
+  /** Also of persistent volumes. */
+  readonly volumes?: true;
   readonly events: readonly NoticeKind[];
   /** Milliseconds since 1970. */
   readonly madeMs: number;

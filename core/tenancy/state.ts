@@ -352,6 +352,12 @@ export function watcherOf(state: TenancyState, hash: string, cell: string): User
   return cells.includes(cell) ? state.tables.user.get(user) : undefined;
 }
 
+/** For whom this session watches persistent volumes; undefined: it does not. */
+export function volumesWatcherOf(state: TenancyState, hash: string): UserRecord | undefined {
+  const { watch = "", user = "" } = sessionAt(state, hash) ?? {};
+  return state.tables.subscription.get(watch)?.volumes === true ? state.tables.user.get(user) : undefined;
+}
+
 export const labelOf = (state: TenancyState, user: UserRecord): string =>
   `${user.name}@${domainPath(state, state.tables.account.get(user.account)?.domain ?? "")}`;
 

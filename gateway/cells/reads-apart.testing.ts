@@ -54,6 +54,7 @@ export interface Asking {
     path: string,
     body?: JsonObject,
     credential?: string,
+    headers?: Readonly<Record<string, string>>,
   ) => Promise<{ readonly status: number; readonly json: unknown }>;
   /** A cell `shop` with these VMs. */
   readonly shop: (...names: string[]) => JsonObject;

@@ -10,6 +10,7 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import { newTenantTicket, ticketPath } from "../../runtime/identity/tickets.ts";
 import { eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { cellsByTheDocument } from "../tenancy/by-openapi.testing.ts";
 import { startIssuer } from "../tenancy/issuer.testing.ts";
 import { accountGoes } from "./account-goes.testing.ts";
 import { tenantsAreDeclared } from "./declared.testing.ts";
@@ -111,6 +112,7 @@ export async function usersMakeCells(means: Means): Promise<void> {
   );
 
   await readsAreApart(means, { ann, bob, secret: "password that is long" });
+  await cellsByTheDocument(means, { ann, bob });
 
   // A gateway that lies: it claims what it likes at the service of users, and shows a user's tickets where it likes.
   const tell = async (peer: string, method: string, path: string, by: string, body?: JsonObject) => {

@@ -98,11 +98,20 @@ const noCredential = (cell: string): RefusedError =>
   );
 const busy = (): RefusedError => refused(503, "busy", "too many requests are under way; try again in a second");
 
-/** Streams of events last, so they are counted apart from what is answered and over. */
-export type Kind = "requests" | "followers";
+/**
+ * Streams of events last, so they are counted apart from what is answered and over. What CaaS asks for a request that was passed on
+ * to it (decision 201) is apart as well: that one has its place already, and would else wait for further ones of the same people.
+ */
+export type Kind = "requests" | "followers" | "passed";
 const most: Readonly<Record<Kind, PlaceLimits>> = {
   requests: { inAll: 64, reserved: 16, perCell: 16 },
   followers: { inAll: 128, reserved: 16, perCell: 32 },
+  passed: { inAll: 128, reserved: 32, perCell: 48 },
+};
+const called: Readonly<Record<Kind, string>> = {
+  requests: "requests",
+  followers: "followers",
+  passed: "requests about persistent volumes",
 };
 
 /**
@@ -110,7 +119,11 @@ const most: Readonly<Record<Kind, PlaceLimits>> = {
  * share, so that they are in the way of no other cell, nor of the operator.
  */
 export const createPlaces = () => {
-  const places = { requests: new Places(most.requests), followers: new Places(most.followers) } as const;
+  const places: Readonly<Record<Kind, Places>> = {
+    requests: new Places(most.requests),
+    followers: new Places(most.followers),
+    passed: new Places(most.passed),
+  };
   return (scope: Scope, kind: Kind, reply: FastifyReply): void => {
     // It left while its credential was looked at, and nobody will say so again.
     if (reply.raw.destroyed) throw refused(400, "bad-request", "the client has left");
@@ -122,7 +135,7 @@ export const createPlaces = () => {
     reply.header("retry-after", "1");
     if (taken === "full" || scope.kind === "operator") throw busy();
     const whose = scope.kind === "cell" ? `the cell "${scope.cell}"` : "your account";
-    const message = `as many ${kind} of ${whose} are under way as it may have now (at most ${most[kind].perCell}); try again in a second`;
+    const message = `as many ${called[kind]} of ${whose} are under way as it may have now (at most ${most[kind].perCell}); try again in a second`;
     throw refused(503, "busy", message);
   };
 };

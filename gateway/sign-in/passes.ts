@@ -78,10 +78,13 @@ export class Passes {
     return kept === undefined || this.#isOver(kept) ? null : unsealed(kept.sealed, shown);
   }
 
-  /** A request that shows one goes on with what it stands for. Throws a refusal where it is over, or is not for that. */
-  admit({ headers, method, url }: Pick<FastifyRequest, "headers" | "method" | "url">): void {
+  /**
+   * A request that shows one goes on with what it stands for. Throws a refusal where it is over, or is not for that.
+   * @returns whether it shows one
+   */
+  admit({ headers, method, url }: Pick<FastifyRequest, "headers" | "method" | "url">): boolean {
     const shown = bearerOf(headers.authorization);
-    if (shown === null || !form.test(shown)) return;
+    if (shown === null || !form.test(shown)) return false;
     const credential = this.open(shown);
     if (credential === null) throw refused(401, "unauthorized", "what stood for somebody's credential here is over");
     const { name } = match(method, url) ?? {};
@@ -92,6 +95,7 @@ export class Passes {
         `what CaaS was given for whoever asks it opens what persistent volumes take, and ${method} of ${url.slice(0, 100)} is not of that`,
       );
     headers.authorization = `Bearer ${credential}`;
+    return true;
   }
 
   #isOver({ endsMs, inUse }: Kept): boolean {

@@ -9,7 +9,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
-import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import { createGateway } from "../gateway.ts";
 import { overTls } from "../shared/listen.ts";
 
@@ -28,6 +28,9 @@ let supervisor: Server;
 let caas: Server;
 let app: FastifyInstance;
 let cookie = "";
+/** What CaaS does not answer before it is let go. */
+const held = "/volumes?limit=7";
+const released = Promise.withResolvers<void>();
 
 type Headers = Readonly<Record<string, string>>;
 async function ask(line: string, headers: Headers, payload?: string) {
@@ -54,6 +57,7 @@ before(async () => {
   caas = overTls(own.configuration)(async (incoming, response) => {
     const { method, url, headers } = incoming;
     heard.push({ line: `${method} ${url}`, headers, body: await text(incoming) });
+    if (url === held) await released.promise;
     response.writeHead(method === "POST" ? 201 : 200, { "content-type": "application/json", [nextHeader]: "behind" });
     response.end('[{"said":true}]');
   }, {}) as unknown as Server;
@@ -130,6 +134,17 @@ test("with what it was shown CaaS asks what persistent volumes take, and does no
   assert.equal((await ask("GET /status", bearer(operator))).status, 200, "the operator is let in there");
   const cannot = await ask("POST /login", page, JSON.stringify({ credential: shown }));
   assert.equal(cannot.status, 401, "nobody signs in by it");
+});
+
+test("who has as many requests under way as he may is answered what CaaS asks for them", async () => {
+  const all = Array.from({ length: 64 }, () => ask(`GET ${held}`, bearer(operator)));
+  const underWay = () => heard.filter(({ line }) => line === `GET ${held}`);
+  await eventually("CaaS has all of them", () => underWay().length === all.length);
+  assert.equal((await ask("GET /cells", bearer(operator))).status, 503, "there is no further place");
+  const shown = String(underWay()[0]?.headers.authorization).replace("Bearer ", "");
+  assert.equal((await ask("GET /cells", bearer(shown))).status, 200);
+  released.resolve();
+  assert.deepEqual([...new Set((await Promise.all(all)).map(({ status }) => status))], [200]);
 });
 
 test("a CaaS that is away is said to be, and so is one that the installation does not have", async () => {

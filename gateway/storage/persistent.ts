@@ -1,12 +1,16 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { routeNames, routeOf } from "../../model/contract/routes.ts";
+import { mostOfPage, nextHeader } from "../../model/contract/tenancy/pages.ts";
+import type { PersistentVolume, VolumeDetails } from "../../model/contract/tenancy/volumes/volumes.ts";
 import { bearerOf } from "../../runtime/http/bearer.ts";
+import { parseJson } from "../../runtime/http/http.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import type { VolumesWatchMeans } from "../follow/notifications/volumes.ts";
 import { caas, hasVolumes } from "../requests/beside.ts";
 import { passBack } from "../requests/forward.ts";
-import { refused } from "../requests/refused.ts";
+import { refusalIn, refused } from "../requests/refused.ts";
 import { isOfCaas, leaves, passRoute, withoutBodies } from "../requests/serve.ts";
 import type { Passes } from "../sign-in/passes.ts";
 
@@ -16,6 +20,9 @@ import type { Passes } from "../sign-in/passes.ts";
  */
 /** As a controller may take, which is asked behind it. */
 const idleTimeoutMs = 11 * 60_000;
+/** Of a look for a notice. */
+const seenMs = 30_000;
+const mostPages = 4;
 const passedOn: readonly string[] = ["content-type", "content-length", "accept"];
 
 export function registerPersistent(
@@ -65,4 +72,40 @@ async function passOn(
   raw.resume();
   reply.hijack();
   await passBack(answer, reply.raw);
+}
+
+/** What CaaS shows somebody, asked for a notice of it: by a pass, as whatever is passed on to it. Rejects with its refusal. */
+export function volumesSeen(
+  configuration: ProcessConfiguration,
+  passes: Pick<Passes, "give">,
+): Pick<VolumesWatchMeans, "all" | "one"> {
+  const ask = async (authorization: string, path: string) => {
+    if (!(await hasVolumes(configuration))) throw refused(404, "no-volumes", "there are no persistent volumes");
+    const { shown, over } = passes.give(bearerOf(authorization) ?? "");
+    try {
+      const headers = { authorization: `Bearer ${shown}` };
+      const signal = AbortSignal.timeout(seenMs);
+      const answer = await peerRequest(configuration, caas, { method: "GET", path, headers, signal });
+      const text = await answer.text();
+      if (answer.status !== 200) throw refusalIn(answer.status, text, "unreachable", "CaaS does not say it");
+      const read = parseJson(text);
+      return { value: read.ok ? read.value : null, next: answer.headers[nextHeader.toLowerCase()] };
+    } finally {
+      over();
+    }
+  };
+  return {
+    all: async (authorization) => {
+      const found: PersistentVolume[] = [];
+      let after = "";
+      for (let page = 0; page < mostPages; page += 1) {
+        const { value, next } = await ask(authorization, `/volumes?limit=${mostOfPage}${after}`);
+        found.push(...(value as unknown as readonly PersistentVolume[]));
+        if (typeof next !== "string") break;
+        after = `&after=${encodeURIComponent(next)}`;
+      }
+      return found;
+    },
+    one: async (authorization, uid) => (await ask(authorization, `/volumes/${uid}`)).value as unknown as VolumeDetails,
+  };
 }

@@ -5,6 +5,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
 import { hostName, peerName, uid } from "../../model/cell/identifiers.ts";
 import { capabilityPrefix, type SessionGrant, sessionProtocol } from "../../model/cell/session-messages.ts";
+import { viaHeader } from "../../model/contract/audit/via.ts";
 import type { Json } from "../../model/json/json.ts";
 import { hashCredential } from "../http/bearer.ts";
 import { type PeerServer, peerRequest, servePeers } from "../http/https.ts";
@@ -104,11 +105,15 @@ after(async () => {
   await installation.remove();
 });
 
-const ask = async (body: Json, credential = "right"): Promise<{ readonly status: number; readonly json: Json }> => {
+const ask = async (
+  body: Json,
+  credential = "right",
+  said: Readonly<Record<string, string>> = {},
+): Promise<{ readonly status: number; readonly json: Json }> => {
   const answer = await peerRequest(configurationOf("gateway"), peerName("controller.shop"), {
     method: "POST",
     path: "/cells/shop/sessions",
-    headers: { authorization: `Bearer ${credential}` },
+    headers: { authorization: `Bearer ${credential}`, ...said },
     body: JSON.stringify(body),
   });
   return { status: answer.status, json: JSON.parse(await answer.text()) as Json };
@@ -191,11 +196,18 @@ test("who opens a stream is recorded before the host hears of it, and without th
   const { verb, target: at, what, by } = asked as { verb: string; target: string; what: string; by: { who: string } };
   assert.deepEqual([verb, at, what, by.who], ["openSession", "shop/web", "console", "operator"]);
   assert.deepEqual([before, atHost.length], [hosts, hosts + 1]);
+  // For which command of which personality it was asked stands there too (decision 164).
+  const via = "caas;grantSession;r-1;192.0.2.7";
+  const through = await ask({ vm: "web", verb: "console" }, "right", { [viaHeader]: via });
+  const { session: theirs } = through.json as unknown as SessionGrant;
+  assert.equal(await open([sessionProtocol, capabilityPrefix + theirs]), `${sessionProtocol}: from the host`);
+  const { by: theirBy } = (recorded.at(-1) ?? assert.fail()).asked as { readonly by: { readonly via?: string } };
+  assert.equal(theirBy.via, via);
   const { session: next } = await granted();
   recordFails = true;
   assert.match(await open([sessionProtocol, capabilityPrefix + next]), /^403 /);
   recordFails = false;
-  assert.equal(atHost.length, hosts + 1);
+  assert.equal(atHost.length, hosts + 2);
 });
 
 test("what is not entitled gets no capability and opens nothing", async () => {

@@ -239,5 +239,7 @@ export const deleteVolume = (
     const query = { ...(allowDestroy === undefined ? {} : { allowDestroy }), ...(dryRun ? { dryRun } : {}) };
     const gone = await client.ask("deleteVolume", { parameters: { uid }, query });
     const used = gone.users.length === 0 ? "" : `; used by ${gone.users.join(", ")}`;
-    print(context, gone, dryRun ? `${name} would be deleted${used}` : `${name} is deleted; copies of it stay${used}`);
+    const left = gone.stays === true ? "; its bytes stay with the provider until its clones are gone" : "";
+    const done = `${name} is deleted; copies of it stay${left}${used}`;
+    print(context, gone, dryRun ? `${name} would be deleted${used}` : done);
   });

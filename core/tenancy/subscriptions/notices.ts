@@ -140,6 +140,7 @@ export interface NextNotice {
   readonly watches?: readonly {
     readonly uid: string;
     readonly cells: readonly string[];
+    readonly volumes?: true;
     readonly events: readonly NoticeKind[];
   }[];
   readonly due?: {
@@ -174,7 +175,12 @@ export function settleNotices(state: TenancyState): void {
       state.outbox.effects.push({ kind: "timer", name: noticeTimer, afterMs: soonest - state.now.ms });
     return;
   }
-  const watches = [...tables.subscription].map(([uid, { cells, events }]) => ({ uid, cells, events }));
+  const watches = [...tables.subscription].map(([uid, { cells, volumes, events }]) => ({
+    uid,
+    cells,
+    ...(volumes === true ? { volumes } : {}),
+    events,
+  }));
   answer(state, { watched, ...(isNews ? { watches } : {}), ...(due === null ? {} : { due }) });
 }
 

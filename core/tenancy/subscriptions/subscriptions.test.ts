@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellNews, SubscriptionSummary } from "../../../model/contract/tenancy/subscriptions.ts";
+import type { WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect } from "../../env.ts";
 import type { Ask, TenancyResponse } from "../asks.ts";
@@ -121,6 +122,52 @@ test("a user has eight, an account's name 32 cells", () => {
   for (const cell of many) bench.ask(operator, "giveCell", { account: "ROOT/acme/dev" }, { cell });
   for (let count = 0; count < 4; count += 1) assert.equal(add(bench, ann, { cells: many }).status, 200);
   assert.match(messageOf(add(bench, ann)), /32 cells together at most/);
+});
+
+test("who watches persistent volumes for somebody is told who he is and what account he has, and nothing else is opened", () => {
+  const bench = settled();
+  const ann = logIn(bench, "ann");
+  assert.equal(codeOf(add(bench, ann, { cells: [] })), "400 bad-request");
+  const [volumes, both, cells] = [
+    uidIn(add(bench, ann, { cells: [], volumes: true })),
+    uidIn(add(bench, ann, { volumes: true })),
+    uidIn(add(bench, ann)),
+  ];
+  assert.deepEqual(
+    listed(bench, ann).map(({ uid, cells, volumes }) => [uid, cells, volumes]),
+    [
+      [volumes, [], true],
+      [both, ["shop"], true],
+      [cells, ["shop"], undefined],
+    ],
+  );
+  const watched = new Map((next(bench)?.watches ?? []).map(({ uid, volumes }) => [uid, volumes]));
+  assert.deepEqual([watched.get(volumes), watched.get(cells)], [true, undefined]);
+  for (const uid of [volumes, both, cells])
+    assert.equal(bench.request({ kind: "watch", uid, session: `by ${uid}` }).status, 200);
+  const by = (uid: string, name: Ask["name"]): TenancyResponse => bench.ask({ session: `by ${uid}` }, name);
+  for (const uid of [volumes, both]) {
+    const who = by(uid, "whoAmI").body as unknown as WhoAmI;
+    assert.deepEqual([who.user?.name, who.user?.account], ["ann", "ROOT/acme/dev"]);
+    assert.deepEqual(
+      who.rules.map(({ verb }) => verb),
+      ["cell.read", "account.read"],
+    );
+    const accounts = by(uid, "listAccounts").body as unknown as readonly { readonly path: string }[];
+    assert.deepEqual(
+      accounts.map(({ path }) => path),
+      ["ROOT/acme/dev"],
+    );
+    assert.deepEqual(by(uid, "cells").body, []);
+    for (const name of ["listUsers", "listKeys", "listSubscriptions", "listQuotas", "logOut"] as const)
+      assert.equal(codeOf(by(uid, name)), "401 unauthorized", name);
+  }
+  for (const name of ["whoAmI", "listAccounts", "cells"] as const)
+    assert.equal(codeOf(by(cells, name)), "401 unauthorized", "of cells alone nobody is told whose they are");
+  const change = { volumes: false, cells: ["shop"] };
+  assert.equal(ask(bench, ann, "changeSubscription", change, { parameters: { uid: both } }).status, 200);
+  assert.equal(codeOf(by(both, "whoAmI")), "401 unauthorized", "what it was for is over");
+  assert.equal(listed(bench, ann)[1]?.volumes, undefined);
 });
 
 test("a trial leaves nothing behind, however often somebody tries", () => {

@@ -7,12 +7,12 @@ import {
   type SubscriptionSummary,
 } from "../../../model/contract/tenancy/subscriptions.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import { type Actor, type By, denied, reaches } from "../actor.ts";
+import { type Actor, actorAs, type By, denied, reaches } from "../actor.ts";
 import { endSession } from "../logins/logins.ts";
 import { rightsAt } from "../looks.ts";
 import type { SubscriptionRecord, UserRecord } from "../records.ts";
 import { beyondShare, noSuch, type Refused, refused } from "../refused.ts";
-import { hasItsShare, labelOf, partOf, rightsOf, save, type TenancyState } from "../state.ts";
+import { hasItsShare, labelOf, partOf, rightsOf, save, type TenancyState, volumesWatcherOf } from "../state.ts";
 import { addNotice, dropNotices, queueShown, watchedAnew } from "./notices.ts";
 
 /*
@@ -33,6 +33,7 @@ const summaryOf = (state: TenancyState, uid: string, actor: Actor, record: Subsc
     // A path is often what lets somebody post there.
     url: record.user === actor.user?.uid ? record.url : originOf(record.url),
     cells: record.cells,
+    ...(record.volumes === true ? { volumes: true } : {}),
     events: record.events,
     made: isoTime(record.madeMs),
     ...queueShown(state, uid),
@@ -50,22 +51,34 @@ export function listSubscriptions(state: TenancyState, actor: Actor): Result<rea
   return ok(seen.map(([uid, each]) => summaryOf(state, uid, actor, each)));
 }
 
-/** Why these cells may not be watched for him; null: they may. */
-function refuseCells(state: TenancyState, user: UserRecord, cells: readonly string[], uid: string): Refused | null {
+type Watched = Pick<SubscriptionRecord, "cells"> & { readonly volumes?: boolean | undefined };
+/** Persistent volumes count as a cell. */
+const weightOf = ({ cells, volumes }: Watched): number => cells.length + (volumes === true ? 1 : 0);
+
+/** Why these may not be watched for him; null: they may. */
+function refuseWatched(
+  state: TenancyState,
+  user: UserRecord,
+  { cells, volumes }: Watched,
+  uid: string,
+): Refused | null {
+  if (cells.length === 0 && volumes !== true)
+    return refused(400, "bad-request", "a subscription is about cells, or about persistent volumes: name one");
   const unseen = cells.find((cell) => !allows(rightsAt(state, user, cell)?.rules ?? [], "cell.read"));
   if (unseen !== undefined) return noSuch("cell", unseen, "`cells list` shows those that you may see");
   const { subscription, user: users, account } = state.tables;
   const others = [...subscription].filter(([each]) => each !== uid).map(([, each]) => each);
-  const count = (all: readonly SubscriptionRecord[]): number => all.reduce((sum, each) => sum + each.cells.length, 0);
+  const asked = weightOf({ cells, volumes });
+  const count = (all: readonly SubscriptionRecord[]): number => all.reduce((sum, each) => sum + weightOf(each), 0);
   const accountOf = (each: SubscriptionRecord): string => users.get(each.user)?.account ?? "";
-  if (count(others.filter((each) => accountOf(each) === user.account)) + cells.length > mostWatched.ofAccount)
+  if (count(others.filter((each) => accountOf(each) === user.account)) + asked > mostWatched.ofAccount)
     return refused(
       409,
       "conflict",
       `your account's subscriptions name ${mostWatched.ofAccount} cells together at most: delete one that is not used`,
     );
   const all = count(others);
-  if (all + cells.length > mostWatched.inAll)
+  if (all + asked > mostWatched.inAll)
     return refused(409, "conflict", `subscriptions name ${mostWatched.inAll} cells together, and that is the limit`);
   const part = (uid: string): string => partOf(state, account.get(uid)?.domain ?? "");
   const own = (): number => count(others.filter((each) => part(accountOf(each)) === part(user.account)));
@@ -94,7 +107,7 @@ export function addSubscription(
     readonly dryRun: boolean;
   },
 ): Result<SubscriptionSummary, Refused> {
-  const { url, events = noticeKinds } = asked.asked;
+  const { url, volumes = false, events = noticeKinds } = asked.asked;
   const user = requireOwn(state, actor, asked.by);
   if (!user.ok) return user;
   const own = [...state.tables.subscription.values()].filter((each) => each.user === user.value.uid);
@@ -103,13 +116,14 @@ export function addSubscription(
       refused(409, "conflict", `a user has at most ${mostOfUser} subscriptions: delete one that is not used`),
     );
   const cells = [...new Set(asked.asked.cells)].sort();
-  const no = refuseCells(state, user.value, cells, asked.uid);
+  const no = refuseWatched(state, user.value, { cells, volumes }, asked.uid);
   if (no !== null) return fail(no);
   const record: SubscriptionRecord = {
     user: user.value.uid,
     url,
     sealed: asked.sealed,
     cells,
+    ...(volumes ? { volumes: true } : {}),
     events: noticeKinds.filter((kind) => events.includes(kind)),
     madeMs: state.now.wallMs,
     number: 0,
@@ -149,11 +163,15 @@ export function changeSubscription(
   if (isMoved && sealed === undefined)
     return fail(refused(400, "bad-request", "another URL has a secret of its own: say one"));
   const cells = change.cells === undefined ? before.cells : [...new Set(change.cells)].sort();
-  const no = change.cells === undefined ? null : refuseCells(state, user.value, cells, uid);
+  const volumes = change.volumes ?? before.volumes === true;
+  const isOther = change.cells !== undefined || change.volumes !== undefined;
+  const no = isOther ? refuseWatched(state, user.value, { cells, volumes }, uid) : null;
   if (no !== null) return fail(no);
   const events = change.events ?? before.events;
+  const { volumes: _, ...rest } = before;
   const record: SubscriptionRecord = {
-    ...before,
+    ...rest,
+    ...(volumes ? { volumes: true } : {}),
     url: change.url ?? before.url,
     sealed: sealed ?? before.sealed,
     cells,
@@ -163,7 +181,7 @@ export function changeSubscription(
     if (isMoved) dropNotices(state, uid);
     save(state, "subscription", uid, record);
     if (isMoved) addNotice(state, uid, null);
-    if (change.cells !== undefined) endWatch(state, uid);
+    if (isOther) endWatch(state, uid);
     watchedAnew(state);
   }
   return ok(summaryOf(state, uid, actor, record));
@@ -218,4 +236,18 @@ export function beginWatch(
   const untilMs = state.now.wallMs + watchMs;
   save(state, "session", session, { user: user.uid, untilMs, watch: uid });
   return ok({ expires: isoTime(untilMs) });
+}
+
+/** Of a session that watches persistent volumes for somebody what is asked by which these say what he may see: who he is, and his account. */
+const ofVolumes: readonly string[] = ["whoAmI", "listAccounts", "cells"];
+const rulesOfVolumes = ["cell.read", "account.read"] as const;
+
+/** Who asks that by such a session, with no more than it takes; null: it is none, or asks something else. */
+export function watchingActor(state: TenancyState, by: By, name: string): Actor | null {
+  if (!("session" in by) || !ofVolumes.includes(name)) return null;
+  const user = volumesWatcherOf(state, by.session);
+  const role = rightsOf(state, user);
+  if (user === undefined || role === null) return null;
+  const rules = rulesOfVolumes.filter((verb) => allows(role.rules, verb));
+  return actorAs(state, user, { ...role, rules: rules.map((verb) => ({ verb, effect: "allow" })) });
 }

@@ -33,6 +33,7 @@ export interface Person {
 }
 
 /** As `tenancy` makes one up. */
+/** The same of domains. */
 export const uidOfAccount = (path: string): string => `uid-of-${path.replaceAll("/", "-")}`;
 
 /**
@@ -43,7 +44,7 @@ export class CaasWorld {
   readonly directory = mkdtempSync(join(tmpdir(), "cells-caas-"));
   readonly cells = new Map<string, World>();
   readonly people: Record<string, Person>;
-  /** Of accounts whose path another one had before. */
+  /** Of accounts and domains whose path another one had before. */
   readonly uids = new Map<string, string>();
   quotas: readonly QuotaSummary[] = [];
   /** What waits for volumes, by the account that brought it. */
@@ -116,6 +117,7 @@ export class CaasWorld {
     if (path === "/accounts" && person !== undefined) {
       return { status: 200, headers: {}, text: JSON.stringify(this.#accountsOf(person)) };
     }
+    if (path === "/domains" && person !== undefined) return this.#domains(person);
     if (path.startsWith("/uploads") && person !== undefined) return this.#uploads(method, path, person);
     const { pathname, searchParams } = new URL(path, "http://gateway");
     const [, , cell = "", kind, ...below] = pathname.split("/").map(decodeURIComponent);
@@ -172,12 +174,28 @@ export class CaasWorld {
       cells: [...cells],
     }));
   }
+  /** Those that somebody's account is in, from `ROOT` on. */
+  #domainsOf(account: string): Readonly<Record<string, string>> {
+    const parts = domainOf(account).split("/");
+    const paths = parts.map((_part, at) => parts.slice(0, at + 1).join("/"));
+    return Object.fromEntries(paths.map((path) => [path, this.uids.get(path) ?? uidOfAccount(path)]));
+  }
+  /** All of them for the operator, and nobody else is told any. */
+  #domains({ account }: Person): Answered {
+    if (account !== null) return { status: 403, headers: {}, text: '{"error":{"code":"forbidden","message":"no"}}' };
+    const known = Object.values(this.people).map((each) =>
+      each.account === null ? {} : this.#domainsOf(each.account),
+    );
+    const all = Object.entries(Object.assign({}, ...known) as Readonly<Record<string, string>>);
+    return { status: 200, headers: {}, text: JSON.stringify(all.map(([path, uid]) => ({ path, uid }))) };
+  }
   #whoAmI(who: string, { account, role = "user" }: Person): Answered {
     const found = builtInRoles.find(({ name }) => name === role);
     const user = account === null ? null : { uid: who, account };
     const { reach, rules } =
       account === null ? { reach: "installation", rules: [] } : (found ?? { reach: "account", rules: [] });
-    return { status: 200, headers: {}, text: JSON.stringify({ user, reach, rules, expires: null }) };
+    const more = account === null ? {} : { domains: this.#domainsOf(account) };
+    return { status: 200, headers: {}, text: JSON.stringify({ user, reach, rules, expires: null, ...more }) };
   }
   async ask(who: string, line: string, body?: object, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
     const [method = "GET", url = "/"] = line.split(" ");

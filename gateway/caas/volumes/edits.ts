@@ -109,6 +109,31 @@ export function withoutVersion(
   ];
 }
 
+/**
+ * It was deleted by those whose it was, and others are clones of it: it stays with the provider, of no account, shared with nobody and
+ * under a name that nobody gave, until the last of these is gone.
+ */
+export function leftBehind(volume: StoredVolume): Operations {
+  const { uid, name, account, owner, last, shares, versions } = volume;
+  const at = pointerOf(uid);
+  const grants = sharesOf(volume).flatMap((share) =>
+    versions.flatMap(({ number }) => Object.keys(grantsFor(number, share))),
+  );
+  return [
+    test(`${at}/name`, name),
+    test(`${at}/versions`, last),
+    test(`${at}/shares`, sharesAsData(shares)),
+    ...grants.map((grant) => ({ op: "remove", path: `${at}/${grant}` }) as const),
+    ...(account === null ? [] : [{ op: "remove", path: `${at}/account` } as const]),
+    ...(owner === null ? [] : [{ op: "remove", path: `${at}/owner` } as const]),
+    put(`${at}/name`, uid),
+    put(`${at}/tags`, []),
+    put(`${at}/text`, written("")),
+    put(`${at}/shares`, {}),
+    put(`${at}/left`, true),
+  ];
+}
+
 /** All of the request that made it is done: asked for again it is answered by what there is, and its cell not asked any more. */
 export const markedDone = (uid: string, asked: string): Operations => [
   test(`${pointerOf(uid)}/asked`, asked),

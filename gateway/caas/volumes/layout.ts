@@ -8,6 +8,7 @@ import { network } from "../../../runtime/installation.ts";
  *
  *   primary/volumes/change  an id of the change that was the last: no other has it, in a cell put back from a backup neither
  *   primary/volumes/<uid> { name, account, owner, tags, text, made, asked, done, version, versions,
+ *                           left (it was deleted, and stays with the provider for its clones)
  *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
  *                           v1-size (MiB that a copy's origin has), …
@@ -37,7 +38,7 @@ export interface StoredVersion {
   readonly reason: string | null;
 }
 export interface StoredShare extends Share {
-  /** UID of the account that it is for, or whose cell it is for; absent: who shared it could not see that. */
+  /** UID of the account or domain that it is for, or whose cell it is for; absent: who shared it could not see that. */
   readonly holder?: string;
 }
 export interface StoredVolume {
@@ -126,6 +127,17 @@ function shareOf(id: string, json: Json): readonly StoredShare[] {
   const holder = typeof json.holder === "string" ? { holder: json.holder } : {};
   return [{ id, kind, right, ...path, ...holder }];
 }
+/** It was left to the provider, for its clones alone. */
+export const isLeft = (group: Json): boolean => isObject(group) && group.left === true;
+/** UIDs of the persistent volumes that its versions are clones of. */
+export const originsIn = (group: Json): readonly string[] =>
+  isObject(group)
+    ? Object.values(group).flatMap((element) => {
+        const image = isObject(element) ? textIn(element["x.image"]) : "";
+        const [, uid = ""] = /^<ref:\/primary\/volumes\/(pv-[0-9a-f-]{36})\/v\d+>$/.exec(image) ?? [];
+        return uid === "" ? [] : [uid];
+      })
+    : [];
 export const versionIn = ({ versions }: StoredVolume, number: number): StoredVersion | undefined =>
   versions.find((each) => each.number === number);
 
@@ -142,7 +154,7 @@ const granteeOf = ({ kind, path = "", holder }: StoredShare): JsonObject => {
   const meant = holder === undefined ? {} : { "x.holder": holder };
   if (kind === "cell") return { "x.cell": `<ref://${path}.${network.domain}/>`, ...meant };
   if (kind === "account") return { "x.account": path, ...meant };
-  return { "x.domain": kind === "all" ? "ROOT" : path };
+  return kind === "all" ? { "x.domain": "ROOT" } : { "x.domain": path, ...meant };
 };
 /** The account that has it may do all with it, as somebody with whom it is shared. */
 const ownerShare = (path: string, owner: string | null): StoredShare => ({

@@ -16,6 +16,8 @@ export interface Asker {
   readonly mayChange: boolean;
   /** UIDs of the accounts that he may see, by their paths and by the names of their cells. */
   readonly accounts: ReadonlyMap<string, string>;
+  /** UIDs of the domains that his account is in, and of those below that he administers, by their paths. */
+  readonly domains: ReadonlyMap<string, string>;
   /** Names of his account's cells: those of others that he may look at make him nobody there. */
   readonly cells: ReadonlySet<string>;
 }
@@ -41,9 +43,13 @@ const owns = (asker: Asker, { account, owner }: Pick<StoredVolume, "account" | "
     owner === null ||
     asker.accounts.get(account ?? "") === owner);
 
-export function isSharedWith({ account, accounts, cells }: Asker, { kind, path = "", holder }: StoredShare): boolean {
+export function isSharedWith(
+  { account, accounts, domains, cells }: Asker,
+  { kind, path = "", holder }: StoredShare,
+): boolean {
   if (kind === "all") return true;
-  if (kind === "domain") return account !== null && isBelow(path, account);
+  if (kind === "domain")
+    return account !== null && isBelow(path, account) && (holder === undefined || domains.get(path) === holder);
   if (holder !== undefined && accounts.get(account ?? "") !== holder) return false;
   return kind === "cell" ? cells.has(path) : account === path;
 }

@@ -15,6 +15,7 @@ const operator: Asker = {
   mayRead: true,
   mayChange: true,
   accounts: new Map(),
+  domains: new Map(),
   cells: new Set(),
 };
 const uidAt = (at: number): string => `pv-${uuidOf("test", String(at))}`;
@@ -50,32 +51,43 @@ test("property: what is found is just what somebody has a right to, whatever the
     reach: fc.constantFrom(...allReaches),
     mayRead: fc.boolean(),
     seen: fc.dictionary(fc.constantFrom(...paths), fc.constantFrom("u1", "u2")),
+    inDomains: fc.dictionary(fc.constantFrom(...paths), fc.constantFrom("u1", "u2")),
     cells: fc.subarray(["shop", "bank", "other"]),
   });
   let seen = 0;
-  const property = fc.property(fc.array(volume, { maxLength: 8 }), asker, (volumes, { cells, seen: uids, ...rest }) => {
-    const groups = Object.fromEntries(
-      volumes.map(({ account, owner, shares }, at) => [
-        uidAt(at),
-        groupOf(at, {
-          ...(account === null ? { account: null } : { account }),
-          ...(owner === undefined ? {} : { owner }),
-          shares: Object.fromEntries(shares.map((each, index) => [`s-${index}`, each as JsonObject])),
-        }),
-      ]),
-    );
-    const who: Asker = { ...rest, mayChange: false, accounts: new Map(Object.entries(uids)), cells: new Set(cells) };
-    const index = openIndex(":memory:");
-    index.fill("1", groups);
-    const found = index.find(who, { limit: 100 }).map(({ uid }) => uid);
-    const right = Object.entries(groups).flatMap(([uid, json]) => {
-      const read = readVolume(uid, json);
-      return read !== null && rightsOf(who, read).length > 0 ? [uid] : [];
-    });
-    assert.deepEqual(found, right.sort());
-    seen += found.length;
-    index.close();
-  });
+  const property = fc.property(
+    fc.array(volume, { maxLength: 8 }),
+    asker,
+    (volumes, { cells, seen: uids, inDomains, ...rest }) => {
+      const groups = Object.fromEntries(
+        volumes.map(({ account, owner, shares }, at) => [
+          uidAt(at),
+          groupOf(at, {
+            ...(account === null ? { account: null } : { account }),
+            ...(owner === undefined ? {} : { owner }),
+            shares: Object.fromEntries(shares.map((each, index) => [`s-${index}`, each as JsonObject])),
+          }),
+        ]),
+      );
+      const who: Asker = {
+        ...rest,
+        mayChange: false,
+        accounts: new Map(Object.entries(uids)),
+        domains: new Map(Object.entries(inDomains)),
+        cells: new Set(cells),
+      };
+      const index = openIndex(":memory:");
+      index.fill("1", groups);
+      const found = index.find(who, { limit: 100 }).map(({ uid }) => uid);
+      const right = Object.entries(groups).flatMap(([uid, json]) => {
+        const read = readVolume(uid, json);
+        return read !== null && rightsOf(who, read).length > 0 ? [uid] : [];
+      });
+      assert.deepEqual(found, right.sort());
+      seen += found.length;
+      index.close();
+    },
+  );
   fc.assert(property, { seed: Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31)), numRuns: 300 });
   assert.ok(seen > 50, String(seen));
 });

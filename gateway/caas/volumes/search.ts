@@ -179,7 +179,7 @@ function selectOf(asker: Asker, question: Question): Condition {
 }
 
 /** The same as `rightsOf`, which decides: of what is found here nothing is shown that it does not show. */
-function visibleTo({ account, reach, mayRead, accounts, cells }: Asker): Condition {
+function visibleTo({ account, reach, mayRead, accounts, domains, cells }: Asker): Condition {
   if (!mayRead) return { sql: "0", values: [] };
   if (account === null || reach === "installation") return { sql: "1", values: [] };
   const domain = domainOf(account);
@@ -191,13 +191,17 @@ function visibleTo({ account, reach, mayRead, accounts, cells }: Asker): Conditi
     .split("/")
     .map((_part, at, parts) => parts.slice(0, at).join("/"))
     .filter((path) => path !== "");
+  const uidsAbove = Object.fromEntries(above.map((path) => [path, domains.get(path) ?? noAccount]));
   const isOwner =
     "(owner = '' OR EXISTS (SELECT 1 FROM json_each(?) WHERE key = volume.account AND value = volume.owner))";
   const his = accounts.get(account) ?? noAccount;
   const shared: readonly Condition[] = [
     { sql: "kind = 'all'", values: [] },
     { sql: "kind = 'account' AND path = ? AND holder IN ('', ?)", values: [account, his] },
-    { sql: "kind = 'domain' AND path IN (SELECT value FROM json_each(?))", values: [JSON.stringify(above)] },
+    {
+      sql: "kind = 'domain' AND path IN (SELECT value FROM json_each(?)) AND holder IN ('', (SELECT value FROM json_each(?) WHERE key = share.path))",
+      values: [JSON.stringify(above), JSON.stringify(uidsAbove)],
+    },
     {
       sql: "kind = 'cell' AND path IN (SELECT value FROM json_each(?)) AND holder IN ('', ?)",
       values: [JSON.stringify([...cells]), his],

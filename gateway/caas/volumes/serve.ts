@@ -4,7 +4,7 @@ import { keyHeader } from "../../../model/contract/request.ts";
 import { cursorIn, cursorOf, mostOfPage, nextHeader } from "../../../model/contract/tenancy/pages.ts";
 import type { QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import { allows } from "../../../model/contract/tenancy/rules.ts";
-import type { AccountSummary, WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
+import type { AccountSummary, DomainSummary, WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
 import { parseJson } from "../../../runtime/http/http.ts";
 import { RefusedError, refusalIn, refused } from "../../requests/refused.ts";
 import { serveRoute } from "../../requests/serve.ts";
@@ -75,7 +75,9 @@ export function serveVolumes(
   );
   serveRoute(app, "shareVolume", ({ request, parameters, body }) => {
     if (body === null) throw refused(400, "bad-request", "a share is needed");
-    return byWhoAsks(request, ({ asker }) => volumes.share(asker, parameters.uid, body));
+    return byWhoAsks(request, async ({ asker, domain }) =>
+      volumes.share(asker, parameters.uid, body, body.kind === "domain" ? await domain(body.path ?? "") : undefined),
+    );
   });
   serveRoute(app, "unshareVolume", ({ request, parameters }) =>
     byWhoAsks(request, ({ asker }) => volumes.unshare(asker, parameters.uid, parameters.id)),
@@ -87,6 +89,8 @@ interface AskedBy extends Asked {
   /** Of what CaaS does for him by its own credential. */
   readonly told: Readonly<Record<string, string>>;
   readonly leave: () => void;
+  /** UID of a domain; undefined: he is not told. */
+  readonly domain: (path: string) => Promise<string | undefined>;
 }
 
 /** By what the gateway says, each time anew: what was taken from him counts at once. */
@@ -104,7 +108,7 @@ async function whoAsks(
     const read = parseJson(answer.text);
     return read.ok ? read.value : null;
   };
-  const [{ user, reach, rules }, cells, accounts] = (await Promise.all([
+  const [{ user, reach, rules, domains = {} }, cells, accounts] = (await Promise.all([
     ask("/whoami"),
     ask("/cells"),
     // Whose role does not show him his account has nothing by its cells, and of its volumes those alone that are of a path.
@@ -119,6 +123,7 @@ async function whoAsks(
     account: user?.account ?? null,
     reach: user === null ? "installation" : reach,
     accounts: new Map(accounts.flatMap(({ path, uid, cells }) => [path, ...cells].map((name) => [name, uid] as const))),
+    domains: new Map(Object.entries(domains)),
     cells: new Set(own?.cells ?? []),
     mayRead: user === null || allows(rules, "cell.read"),
     mayChange: user === null || allows(rules, "cell.change"),
@@ -130,6 +135,15 @@ async function whoAsks(
     who,
     told: headers[viaHeader] === undefined ? {} : { [viaHeader]: viaBy(headers[viaHeader], who) },
     leave: his.leave,
+    domain: async (path) => {
+      const known = asker.domains.get(path);
+      if (known !== undefined) return known;
+      const told = (await ask("/domains").catch((error: unknown) => {
+        if (error instanceof RefusedError && error.statusCode < 500) return [];
+        throw error;
+      })) as readonly DomainSummary[];
+      return told.find((each) => each.path === path)?.uid;
+    },
     users: createUsers(contract, headers, names, his),
     harvest: createHarvest(contract, headers, his),
     release: releaseOf(contract, headers, asker, createRelease(contract, headers, names, his)),

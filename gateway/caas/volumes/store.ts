@@ -1,9 +1,9 @@
 import { uidPattern } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
-import { refused } from "../../requests/refused.ts";
+import { RefusedError, refused } from "../../requests/refused.ts";
 import { applyEdit } from "../../shared/edits.ts";
-import { readVolume, type StoredVolume } from "./layout.ts";
+import { isLeft, originsIn, pathOf, pointerOf, readVolume, type StoredVersion, type StoredVolume } from "./layout.ts";
 import type { Primary } from "./primary.ts";
 import type { StorageLimit } from "./quota.ts";
 import { type Asker, manages, rightsOf } from "./rights.ts";
@@ -12,6 +12,8 @@ import type { VolumeIndex } from "./search.ts";
 
 type Home = Pick<StoredVolume, "uid" | "account" | "owner">;
 const mostOfAccount = 1000;
+/** Looked at when a clone goes. */
+const mostOrigins = 100;
 
 export const missing = (uid: string) => refused(404, "not-found", `there is no persistent volume ${uid.slice(0, 80)}`);
 export const forbidden = () => refused(403, "forbidden", "your role does not let you change persistent volumes");
@@ -23,6 +25,7 @@ const everybody: Asker = {
   mayRead: true,
   mayChange: true,
   accounts: new Map(),
+  domains: new Map(),
   cells: new Set(),
 };
 
@@ -101,5 +104,23 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
     if (index.find(everybody, { ...its, limit: mostOfAccount }).length >= mostOfAccount)
       throw refused(409, "conflict", `an account has at most ${mostOfAccount} persistent volumes`);
   };
-  return { refresh, stored, managed, edit, requireFree, requireRoomFor };
+  /** False: it is gone. Null: others are clones of it. */
+  const taken = async (uid: string, versions: readonly StoredVersion[]): Promise<boolean | null> => {
+    const paths = versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
+    return primary.patch([{ op: "remove", path: pointerOf(uid) }], paths).catch((error: unknown) => {
+      if (error instanceof RefusedError && error.statusCode === 400) return null;
+      throw error;
+    });
+  };
+  /** What was left for a clone that is gone goes as well, and what that was a clone of. What fails here the provider still sees. */
+  const takeLeft = async (origins: readonly string[]): Promise<void> => {
+    const next = [...new Set(origins)];
+    for (let uid = next.pop(), looked = 0; uid !== undefined && looked < mostOrigins; uid = next.pop(), looked += 1) {
+      const { json } = await primary.read(uid);
+      const volume = json !== null && isLeft(json) ? readVolume(uid, json) : null;
+      if (volume === null) continue;
+      if ((await taken(uid, volume.versions).catch(() => null)) === true) next.push(...originsIn(json));
+    }
+  };
+  return { refresh, stored, managed, edit, requireFree, requireRoomFor, taken, takeLeft };
 }

@@ -161,7 +161,10 @@ test("it is shared with a cell, an account, a domain or all, each for what it sa
         { kind: "account", path: "ROOT/bank/core", right: "write" },
         { "x.account": "ROOT/bank/core", ...banks },
       ],
-      [{ kind: "domain", path: "ROOT/bank", right: "copy" }, { "x.domain": "ROOT/bank" }],
+      [
+        { kind: "domain", path: "ROOT/bank", right: "copy" },
+        { "x.domain": "ROOT/bank", "x.holder": uidOfAccount("ROOT/bank") },
+      ],
       [{ kind: "all", right: "copy" }, { "x.domain": "ROOT" }],
     ] as const) {
       const answer = await share(body, "operator");

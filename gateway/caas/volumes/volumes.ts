@@ -16,6 +16,7 @@ import { RefusedError, refused } from "../../requests/refused.ts";
 import { uuidOf } from "../../shared/uuid.ts";
 import {
   changed,
+  leftBehind,
   letGo,
   markedDone,
   newGroup,
@@ -28,6 +29,7 @@ import {
 import { type Release, usersIn } from "./harvest.ts";
 import {
   isDone,
+  originsIn,
   pathOf,
   pointerOf,
   readVolume,
@@ -56,7 +58,8 @@ export interface Volumes {
   add(asked: Asked, volume: NewVolume, once: readonly string[] | null): Promise<VolumeDetails>;
   change(asked: Asked, uid: string, change: VolumeChange): Promise<VolumeDetails>;
   addVersion(asked: Asked, uid: string, source: VolumeSource): Promise<VolumeDetails>;
-  share(asker: Asker, uid: string, share: NewShare): Promise<VolumeDetails>;
+  /** @param holder UID of the domain that is named, if it is known */
+  share(asker: Asker, uid: string, share: NewShare, holder?: string): Promise<VolumeDetails>;
   unshare(asker: Asker, uid: string, id: string): Promise<VolumeDetails>;
   remove(
     asked: Asked,
@@ -132,7 +135,8 @@ function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
 
 export function createVolumes({ primary, index, nowMs }: Means): Volumes {
   const inTurn = createTurns();
-  const { refresh, stored, managed, edit, requireFree, requireRoomFor } = createStore({ primary, index });
+  const store = createStore({ primary, index });
+  const { refresh, stored, managed, edit, requireFree, requireRoomFor } = store;
   const details = async (asker: Asker, uid: string): Promise<VolumeDetails> =>
     detailsOf(asker, await stored(asker, uid));
   /**
@@ -250,10 +254,10 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         return details(asker, uid);
       });
     },
-    share: (asker, uid, share) =>
+    share: (asker, uid, share, domain) =>
       inTurn(async () => {
         requireGrantee(share);
-        const holder = share.kind === "domain" ? undefined : asker.accounts.get(share.path ?? "");
+        const holder = share.kind === "domain" ? domain : asker.accounts.get(share.path ?? "");
         const id = shareId(share, holder);
         const before = await managed(asker, uid);
         requireFits(share, before);
@@ -276,19 +280,32 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         if (left === null) throw missing(uid);
         return detailsOf(asker, left);
       }),
-    remove: async ({ asker, users }, uid, { allowDestroy, dryRun = false }) => {
-      const { name, versions } = await managed(asker, uid);
-      const its = usersIn(await users(), uid);
-      const answer = { uid, name, versions: versions.map(({ number }) => number), users: its, dryRun };
-      if (dryRun) return answer;
-      if (allowDestroy !== uid && allowDestroy !== name) throw losesData(name, its);
-      const paths = versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
-      const done = await primary.patch([{ op: "remove", path: pointerOf(uid) }], paths).catch((error: unknown) => {
-        throw error instanceof RefusedError && error.statusCode === 400 ? hasClones(name) : error;
-      });
-      if (!done) throw missing(uid);
-      return answer;
-    },
+    remove: createRemove(primary, store, inTurn),
+  };
+}
+
+/** What others are clones of is left to these, and goes with the last of them. */
+function createRemove(
+  primary: Pick<Primary, "read">,
+  { managed, edit, taken, takeLeft }: ReturnType<typeof createStore>,
+  inTurn: ReturnType<typeof createTurns>,
+): Volumes["remove"] {
+  return async ({ asker, users }, uid, { allowDestroy, dryRun = false }) => {
+    const { name, account, versions } = await managed(asker, uid);
+    const its = usersIn(await users(), uid);
+    const answer = { uid, name, versions: versions.map(({ number }) => number), users: its, dryRun };
+    if (dryRun) return answer;
+    if (allowDestroy !== uid && allowDestroy !== name) throw losesData(name, its);
+    const { json: group } = await primary.read(uid);
+    const done = await taken(uid, versions);
+    if (done === false) throw missing(uid);
+    if (done === null) {
+      if (account === null) throw hasClones(name);
+      await inTurn(() => edit(asker, uid, leftBehind));
+      return { ...answer, stays: true };
+    }
+    await takeLeft(originsIn(group));
+    return answer;
   };
 }
 /** Whose they are is not said: they may be anybody's. */

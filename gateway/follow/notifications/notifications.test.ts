@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -17,7 +18,9 @@ import { hashCredential } from "../../../runtime/http/bearer.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { createObserver } from "../../../runtime/observation/observer.ts";
+import { freePort } from "../../../runtime/process/free-port.testing.ts";
 import { createGateway } from "../../gateway.ts";
+import { listenInside } from "../../shared/listen.ts";
 import { askGateway, given } from "../../tenancy/asking.testing.ts";
 import { isReceiver } from "./receivers.ts";
 
@@ -26,6 +29,7 @@ const operator = "open-sesame-of-the-operator";
 const password = "a horse of another colour";
 const secret = "what nobody else knows here";
 const main = fileURLToPath(new URL("../../../runtime/main.ts", import.meta.url));
+const doors = fileURLToPath(new URL("../../main.ts", import.meta.url));
 const addressOf = (number: number): string => `127.${60 + (process.pid % 60)}.${(process.pid >> 6) % 250}.${number}`;
 const credentialHashes = [hashCredential(operator)];
 
@@ -34,6 +38,9 @@ let app: FastifyInstance;
 let url = "";
 let supervisor: Server;
 let receiver: Server;
+/** Where CaaS asks the gateway. */
+let inside = 0;
+let endInside: (() => void) | null = null;
 let there = "";
 /** Whether addresses are judged as in an installation; else the receiver of this test is let in. */
 let isStrict = false;
@@ -42,26 +49,28 @@ let said = "";
 const posted: { readonly body: string; readonly signature: string }[] = [];
 const cells: string[] = [];
 
-const start = async (name: string, change: Partial<ProcessConfiguration>): Promise<void> => {
+const start = async (name: string, change: Partial<ProcessConfiguration>, program = main): Promise<void> => {
   const { file } = await installation.configure(peerName(name), { change });
-  const child = spawn(process.execPath, [main, file], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [program, file], { stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => {
       said += text;
     });
   programs.push(child);
 };
+const startCell = async (cell: string): Promise<void> => {
+  cells.push(cell);
+  const number = cells.length;
+  const names = { cell, cellUid: `c${number}`, cellNumber: number, domain: "cells.internal" };
+  const controller = { ...names, mac: `02:00:00:00:00:0${number}`, credentialHashes };
+  await start(`controller.${cell}`, { role: "controller", address: addressOf(1 + number), controller });
+};
 before(async () => {
   installation = await createTestInstallation("notifications");
   const supervisorSocket = join(installation.directory, "supervisor");
   supervisor = createServer(async ({ method, url: path = "" }, response) => {
     const cell = path.split("/")[2] ?? "";
-    if (method === "POST" && !cells.includes(cell)) {
-      cells.push(cell);
-      const own = { cell, cellUid: "c1", cellNumber: 1, domain: "cells.internal", mac: "02:00:00:00:00:01" };
-      const controller = { ...own, credentialHashes };
-      await start(`controller.${cell}`, { role: "controller", address: addressOf(2), controller });
-    }
+    if (method === "POST" && !cells.includes(cell)) await startCell(cell);
     response.setHeader("content-type", "application/json").end(JSON.stringify(method === "GET" ? cells : {}));
   });
   supervisor.listen(supervisorSocket);
@@ -84,9 +93,13 @@ before(async () => {
     receivers: async () => (address) => (isStrict ? isReceiver(address, []) : address === "127.0.0.1"),
   });
   url = await app.listen({ host: "127.0.0.1", port: 0 });
+  inside = await freePort();
+  endInside = await listenInside(app, configuration, { address: "127.0.0.1", port: inside });
+
   await eventually("tenancy answers", async () => (await ask("GET", "/whoami")).status === 200);
 });
 after(async () => {
+  endInside?.();
   await app?.close();
   for (const child of programs) {
     child.kill("SIGKILL");
@@ -163,4 +176,46 @@ test("whoever may read a cell is told at his URL what becomes of it, signed, unt
   };
   await done("DELETE", `/subscriptions/${first.uid}`, again);
   for (const each of [secret, password, ann]) assert.ok(!said.includes(each), "no process has said a secret");
+});
+
+test("who may see persistent volumes is told what becomes of them, which CaaS says by a session that opens nothing else", async () => {
+  // No user makes that one: it is there before CaaS is.
+  await startCell("primary");
+  const primary = { primary: { "x.type": "Cell", volumes: {} } };
+  await eventually("the primary cell is made", async () => {
+    return (await ask("PUT", "/cells/primary/model", operator, primary)).status === 200;
+  });
+  const part = { note: "CaaS", path: "primary/volumes", access: "write" };
+  const { credential } = (await done("POST", "/cells/primary/credentials", operator, part)) as {
+    readonly credential: string;
+  };
+  const credentialFile = join(installation.directory, "caas.credential");
+  writeFileSync(credentialFile, credential);
+  const httpPort = await freePort();
+  const listen = { address: "127.0.0.1", port: httpPort };
+  const personality = { listen, gateway: { address: "127.0.0.1", port: inside }, credentialFile };
+  await start("personality.caas", { role: "personality.caas", httpPort, personality }, doors);
+  await done("POST", "/accounts", operator, { path: "ROOT/ops" });
+  await done("POST", "/users", operator, { name: "bob", account: "ROOT/ops", role: "account-admin", password });
+  const { session } = (await done("POST", "/logins", operator, { user: "bob", domain: "ROOT", password })) as {
+    readonly session: string;
+  };
+  await eventually("CaaS answers", async () => (await ask("GET", "/volumes", session)).status === 200);
+  posted.length = 0;
+  await done("POST", "/subscriptions", session, { url: there, secret, cells: [], volumes: true });
+  const seen = (text: RegExp): boolean => notices().some((notice) => text.test(textOf(notice)));
+  await eventually("the beginning is told", () => seen(/^began, primary$/));
+  const { uid } = await done("POST", "/volumes", session, { name: "data", sizeMiB: 64 });
+  await eventually("the new one is told", () =>
+    seen(new RegExp(`^changed, primary, volume primary/volumes/${uid}/v1 \\w+$`)),
+  );
+  const hers = posted.length;
+  await done("POST", "/volumes", operator, { name: "others", sizeMiB: 64 });
+  await done("DELETE", `/volumes/${uid}?allowDestroy=${uid}`, session);
+  await eventually("that it is gone is told", () => seen(new RegExp(`volume primary/volumes/${uid}/v1 -$`)));
+  for (const { events } of notices().slice(hers))
+    assert.ok(
+      events.every(({ path }) => path?.includes(String(uid)) === true),
+      "and nothing of others'",
+    );
 });

@@ -6,6 +6,7 @@ import type { PostedNotice, Told } from "../../../runtime/tenancy/notices.ts";
 import { postNotice } from "../../ha/notices.ts";
 import { askWaiting, whileThere } from "../../requests/waited-on.ts";
 import { createReceivers, receiverAlone } from "./receivers.ts";
+import { createLooks, looksEveryMs, type VolumesWatchMeans, watchVolumes } from "./volumes.ts";
 import { type WatchMeans, type WatchTimes, watchCell } from "./watch.ts";
 
 /*
@@ -21,12 +22,20 @@ interface Watched {
   readonly cell: string;
   readonly events: readonly NoticeKind[];
   readonly as: string;
+  /** Persistent volumes in the place of a cell. */
+  readonly volumes?: true;
 }
+/** No name of a cell. */
+const ofVolumes = "<volumes>";
 export interface Notifications {
   readonly sourceOf: WatchMeans["sourceOf"];
+  /** How CaaS is asked. */
+  readonly volumes: Pick<VolumesWatchMeans, "all" | "one">;
   /** What looks whether an address may be posted to. */
   readonly receivers?: () => Promise<(address: string) => boolean>;
   readonly times?: WatchTimes;
+  /** Between two looks at persistent volumes. */
+  readonly looksEveryMs?: number;
 }
 
 /** What is watched, by the subscription's UID and the cell, with what is told of it. */
@@ -35,6 +44,7 @@ class WatchedCells {
   readonly #sessions = new Map<string, Promise<string>>();
   readonly #say: (path: string, body: object) => Promise<unknown>;
   readonly #means: Notifications;
+  readonly #inTurn = createLooks();
   constructor(say: (path: string, body: object) => Promise<unknown>, means: Notifications) {
     this.#say = say;
     this.#means = means;
@@ -42,9 +52,14 @@ class WatchedCells {
   /** From now on these, and no others. */
   be(watches: NonNullable<Told["watches"]>): void {
     const wanted = new Map<string, Watched>(
-      watches.flatMap(({ uid, cells, events }) =>
-        cells.map((cell) => [`${uid} ${cell}`, { uid, cell, events, as: events.join() }] as const),
-      ),
+      watches.flatMap(({ uid, cells, volumes, events }) => {
+        const as = events.join();
+        const its: readonly Watched[] = [
+          ...cells.map((cell) => ({ uid, cell, events, as })),
+          ...(volumes === true && events.includes("volume") ? [{ uid, cell: ofVolumes, events, as, volumes }] : []),
+        ];
+        return its.map((each) => [`${uid} ${each.cell}`, each] as const);
+      }),
     );
     for (const [key, { as, end }] of [...this.#watched])
       if (wanted.get(key)?.as !== as) {
@@ -59,13 +74,18 @@ class WatchedCells {
   end(): void {
     for (const { end } of this.#watched.values()) end();
   }
-  #begin({ uid, cell, events }: Watched): () => void {
+  #begin({ uid, cell, events, volumes }: Watched): () => void {
     const to: WatchMeans = {
       session: () => this.#sessionOf(uid),
       ended: () => void this.#sessions.delete(uid),
       sourceOf: this.#means.sourceOf,
       tell: async (news: CellNews) => void (await this.#say("/notices", { subscription: uid, news })),
     };
+    if (volumes === true) {
+      const { all, one } = this.#means.volumes;
+      const everyMs = this.#means.looksEveryMs ?? looksEveryMs;
+      return watchVolumes(events, { ...to, all, one }, { everyMs, inTurn: this.#inTurn });
+    }
     return watchCell(cell, events, to, this.#means.times);
   }
   #sessionOf(uid: string): Promise<string> {

@@ -1,4 +1,4 @@
-import { integer, list, nullable, oneOf, optional, pattern, record, secret, text, time } from "../schema.ts";
+import { boolean, integer, list, nullable, oneOf, optional, pattern, record, secret, text, time } from "../schema.ts";
 import type { Tagged } from "./pages.ts";
 
 /*
@@ -16,8 +16,10 @@ export interface NewSubscription {
   readonly url: string;
   /** With it each notice is signed; it is shown to nobody again. */
   readonly secret: string;
-  /** Names of cells that the asker may see. */
+  /** Names of cells that the asker may see; may be empty with `volumes`. */
   readonly cells: readonly string[];
+  /** Also of the persistent volumes that the asker may see: `volume`, in the cell `primary`. */
+  readonly volumes?: boolean;
   /** Absent: all. */
   readonly events?: readonly NoticeKind[];
 }
@@ -26,6 +28,7 @@ export interface SubscriptionChange {
   readonly url?: string;
   readonly secret?: string;
   readonly cells?: readonly string[];
+  readonly volumes?: boolean;
   readonly events?: readonly NoticeKind[];
 }
 export interface SubscriptionSummary extends Tagged {
@@ -35,6 +38,8 @@ export interface SubscriptionSummary extends Tagged {
   /** Of somebody else's, without its path. */
   readonly url: string;
   readonly cells: readonly string[];
+  /** Absent: nothing of persistent volumes. */
+  readonly volumes?: boolean;
   readonly events: readonly NoticeKind[];
   /** ISO 8601. */
   readonly made: string;
@@ -87,14 +92,16 @@ export interface CellEvent {
 
 const url = pattern(receiverPattern, "an http or https URL without a user and a fragment");
 const key = secret(/^[^\0\n]{16,256}$/, "16 to 256 characters in one line");
-const cells = list(text(253), { least: 1, most: mostCellsOfSubscription });
+const cells = list(text(253), { most: mostCellsOfSubscription });
+const volumes = optional(boolean);
 const kinds = list(oneOf(...noticeKinds), { least: 1, most: noticeKinds.length });
 
-export const newSubscription = record<NewSubscription>({ url, secret: key, cells, events: optional(kinds) });
+export const newSubscription = record<NewSubscription>({ url, secret: key, cells, volumes, events: optional(kinds) });
 export const subscriptionChange = record<SubscriptionChange>({
   url: optional(url),
   secret: optional(key),
   cells: optional(cells),
+  volumes,
   events: optional(kinds),
 });
 export const subscriptionSummary = record<SubscriptionSummary>(
@@ -104,6 +111,7 @@ export const subscriptionSummary = record<SubscriptionSummary>(
     user: text(),
     url: text(),
     cells: list(text()),
+    volumes,
     events: list(oneOf(...noticeKinds)),
     made: time,
     waiting: integer(0),

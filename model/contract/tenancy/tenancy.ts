@@ -142,6 +142,8 @@ export interface WhoAmI {
   readonly reach: Reach;
   readonly rules: readonly Rule[];
   readonly expires: string | null;
+  /** UIDs of the domains that the account is in, by their paths: a path is free again when its domain is deleted. Absent: the operator's, or of a version before. */
+  readonly domains?: Readonly<Record<string, string>>;
 }
 /** A user gives himself another one. */
 export interface OwnPassword {

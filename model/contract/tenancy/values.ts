@@ -1,6 +1,7 @@
 import { longestVerb, mostRules, verbPattern, verbPatternRule } from "../../cell/tenants/rules.ts";
 import {
   boolean,
+  dictionary,
   type Fields,
   integer,
   list,
@@ -132,7 +133,13 @@ export const newKey = record<tenancy.NewKey>({ user: optional(text(128)), note: 
 export const madeKey = record<tenancy.MadeKey>({ key: keySummary, secret: text() });
 export const keyChange = record<tenancy.KeyChange>({ state: keyState });
 export const login = record<tenancy.Login>({ session: text(), user: userSummary, expires: text() }, "Login");
-export const whoAmI = record<tenancy.WhoAmI>({ user: nullable(userSummary), reach, rules, expires: nullable(text()) });
+export const whoAmI = record<tenancy.WhoAmI>({
+  user: nullable(userSummary),
+  reach,
+  rules,
+  expires: nullable(text()),
+  domains: optional(dictionary(text())),
+});
 export const canAnswer = record<tenancy.CanAnswer>({ allowed: boolean, because: text() });
 
 const limits = record<Limits>(

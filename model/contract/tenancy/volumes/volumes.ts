@@ -117,6 +117,8 @@ export interface VolumeDeletion {
   /** Elements in cells of who asks that are a copy of it, or connect it. There may be others. */
   readonly users: readonly string[];
   readonly dryRun: boolean;
+  /** It is nobody's any more, and stays with the provider as long as other persistent volumes are clones of it. */
+  readonly stays?: boolean;
 }
 
 const label = pattern(
@@ -195,4 +197,5 @@ export const volumeDeletion = record<VolumeDeletion>({
   versions: list(integer()),
   users: list(text()),
   dryRun: { type: "boolean" },
+  stays: optional({ type: "boolean" }),
 });
