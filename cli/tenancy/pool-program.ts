@@ -8,8 +8,10 @@ interface Written {
   readonly cpuRatio?: string;
   readonly memoryPercent?: string;
   readonly fill?: string;
+  readonly offerings?: readonly string[];
+  readonly images?: readonly string[];
 }
-const useOf = ({ cpuRatio, memoryPercent, fill }: Written): PoolUse => {
+const useOf = ({ cpuRatio, memoryPercent, fill, offerings, images }: Written): PoolUse => {
   if (cpuRatio !== undefined && !/^(?:[1-9]|1[0-6])$/.test(cpuRatio))
     throw usage(`\`${cpuRatio}\` is no ratio: write a whole number from 1 to 16`);
   if (memoryPercent !== undefined && !/^(?:[1-9]\d?|100)$/.test(memoryPercent))
@@ -20,13 +22,17 @@ const useOf = ({ cpuRatio, memoryPercent, fill }: Written): PoolUse => {
     ...(cpuRatio === undefined ? {} : { cpuRatio: Number(cpuRatio) }),
     ...(memoryPercent === undefined ? {} : { memoryPercent: Number(memoryPercent) }),
     ...(fill === undefined ? {} : { fill }),
+    ...(offerings === undefined ? {} : { offerings }),
+    ...(images === undefined ? {} : { images }),
   };
 };
 const withUse = (command: Command): Command =>
   command
     .option("--cpu-ratio <number>", "virtual processors that are promised for each processor (default: 16)")
     .option("--memory-percent <number>", "how much of its hosts' memory is promised (default: 100)")
-    .option("--fill <way>", "spread: VMs go to the emptiest host; pack: to the fullest (default: spread)");
+    .option("--fill <way>", "spread: VMs go to the emptiest host; pack: to the fullest (default: spread)")
+    .option("--offerings <names...>", "of which offerings VMs there have to be (default: of any)")
+    .option("--images <names...>", "what VMs there have to boot from (default: whatever they like)");
 
 const named = "its path (shop/racks), its name or its UID";
 /** `cells pool`: whole hosts of an account. */
@@ -69,7 +75,7 @@ export const poolCommands: Register = (program, context, withHelp) => {
         .description("say how its hosts are used; what is left out is as elsewhere")
         .argument("<pool>", named),
     ).action(async (name, options: Written) => (await pools()).changePool(context(), name, useOf(options))),
-    ["cells pool set shop/racks --cpu-ratio 2"],
+    ["cells pool set shop/racks --cpu-ratio 2", "cells pool set shop/racks --offerings small large"],
   );
   withHelp(
     pool

@@ -17,11 +17,13 @@ async function poolNamed(client: Client, written: string): Promise<PoolSummary> 
   const byUid = all.find(({ uid }) => uid === written);
   return byUid ?? found("pool", written, all, ({ path }) => path);
 }
-const useText = ({ cpuRatio, memoryPercent, fill, authorised }: PoolSummary): string =>
+const useText = ({ cpuRatio, memoryPercent, fill, offerings, images, authorised }: PoolSummary): string =>
   [
     ...(cpuRatio === undefined ? [] : [`${cpuRatio} virtual processors each`]),
     ...(memoryPercent === undefined ? [] : [`${memoryPercent} % of memory`]),
     ...(fill === undefined ? [] : [fill === "pack" ? "packs" : "spreads"]),
+    ...(offerings === undefined ? [] : [`of ${offerings.join(", ") || "no offering"}`]),
+    ...(images === undefined ? [] : [`from ${images.join(", ") || "no image"}`]),
     ...(authorised === null ? [] : [authorised.length === 0 ? "for nobody" : `for ${authorised.join(", ")}`]),
   ].join("; ");
 const hostText = ({ name, flavor, zone, enabled, phase, reason, vms }: PoolHostSummary): readonly string[] => [

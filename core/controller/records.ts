@@ -132,6 +132,8 @@ export interface Run {
   readonly restart?: true;
   /** The operator has freed it of its host, though nobody has seen that it ended (requests/force-stop.ts). */
   readonly forced?: true;
+  /** What it boots from, where it asks for a pool, whose owner may ask that (vm/places/offering.ts). */
+  readonly image?: string;
   /** `host` started it by itself (succession.ts). */
   readonly succeeded?: true;
 }

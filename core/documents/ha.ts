@@ -1,6 +1,7 @@
 import type { HaSettings } from "../../model/cell/attributes/ha-settings.ts";
 import type { PlacementSettings } from "../../model/cell/attributes/placement-settings.ts";
 import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { KnownOffering } from "../../model/cell/tenants/pools/offerings.ts";
 
 /*
  * High availability (decision 91): what controllers, hosts and Storage Managers say to the HA Manager, and it to them
@@ -181,6 +182,8 @@ export const settingsKey = "settings";
 /** What the operator has written of `x.placement.*`, at a Placer; the rest is as preset (`model/cell/attributes/placement-settings.ts`). */
 export interface DesiredPlacementSettings {
   readonly settings: PlacementSettings;
+  /** `Offering` elements. Absent: none. */
+  readonly offerings?: readonly KnownOffering[];
 }
 /** Room is kept for the VMs of so many hosts, the fullest (`x.ha.spareHosts`). Nothing is said of none. */
 export interface DesiredSpare {

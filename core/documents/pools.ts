@@ -2,6 +2,7 @@ import type { CellName, ElementPath, HostName, Uid } from "../../model/cell/iden
 import type { GroupKind } from "../../model/cell/tenants/affinity/affinity.ts";
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import type { ImplicitMode } from "../../model/cell/tenants/dedication/implicit.ts";
+import type { PoolAllows } from "../../model/cell/tenants/pools/offerings.ts";
 import type { PoolRule } from "../../model/cell/tenants/pools/pools.ts";
 
 /*
@@ -29,7 +30,7 @@ export interface PooledAs extends NonNullable<PoolRule["pool"]>, PoolWishes {
   readonly name: string;
 }
 /** How its owner has a pool's hosts used. Absent: as elsewhere, or the word is of a version before. */
-export interface PoolWishes {
+export interface PoolWishes extends PoolAllows {
   readonly cpuRatio?: number;
   readonly memoryPercent?: number;
   readonly fill?: "spread" | "pack";

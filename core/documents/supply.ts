@@ -20,5 +20,6 @@ export function supplyOf(said: {
     storage: storage?.complete === true ? storage : null,
     addresses: addresses ?? null,
     ...(hosts?.complete === true && hosts.marks !== undefined ? { marks: hosts.marks } : {}),
+    ...(hosts?.offerings === undefined ? {} : { offerings: hosts.offerings }),
   };
 }

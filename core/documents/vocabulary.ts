@@ -11,6 +11,7 @@ import type {
   ServerName,
   Uid,
 } from "../../model/cell/identifiers.ts";
+import type { KnownOffering } from "../../model/cell/tenants/pools/offerings.ts";
 import type { HostOffer, KnownMarks } from "../../model/check/check-hosts.ts";
 import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -306,6 +307,8 @@ export interface DesiredPlacement extends OfMode, HadBefore {
   readonly moveTo?: HostName;
   /** Its host was lost: it may have a place that is kept for that. */
   readonly restart?: true;
+  /** What it boots from, where it asks for a pool. Absent: nothing that has a name, or its controller is of a version before. */
+  readonly image?: string;
   /** It was stopped there lately: it takes no room, and counts for groups and for what is held by who is there. */
   readonly off?: true;
 }
@@ -337,6 +340,8 @@ export interface HostOffers {
   readonly hosts: readonly HostOffer[];
   readonly complete: boolean;
   readonly marks?: KnownMarks;
+  /** What the operator offers by names. Absent: of a version before. */
+  readonly offerings?: readonly KnownOffering[];
   /** `x.placement.lastHostS` of the root cell; absent: as preset. */
   readonly lastHostS?: number;
 }

@@ -19,6 +19,7 @@ import {
   useWithout,
 } from "./candidate.ts";
 import { affinity } from "./filters/affinity.ts";
+import { allowed } from "./filters/allowed.ts";
 import { capacity } from "./filters/capacity.ts";
 import { dedication, isHidden } from "./filters/dedication.ts";
 import { hostState } from "./filters/host-state.ts";
@@ -32,8 +33,18 @@ import { type Amounts, crowdAt, type Given, niceAt, type Wishes } from "./filter
 import { holdsStrict, isForSystem, leftToSystem } from "./room/system-hosts.ts";
 
 /** Of these each host of a class says the same (`index/`): they look neither at its room nor at who is there. A further one is either of the two. */
-export const classFilters: readonly Filter[] = [hostState, pool, dedication, marks, networkMode, speed];
-const filters: readonly Filter[] = [hostState, together, marks, tagged, affinity, networkMode, speed, capacity];
+export const classFilters: readonly Filter[] = [hostState, pool, allowed, dedication, marks, networkMode, speed];
+const filters: readonly Filter[] = [
+  hostState,
+  together,
+  allowed,
+  marks,
+  tagged,
+  affinity,
+  networkMode,
+  speed,
+  capacity,
+];
 
 /** What is asked for, with all that one decision looks up once. */
 export interface Asked {

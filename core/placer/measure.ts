@@ -1,13 +1,14 @@
 import { gauge, type Metric, mebibyte, sample } from "../telemetry/metrics.ts";
-import { cpusFor, memoryFor, noUse, takenMiB } from "./candidate.ts";
+import { cpusFor, memoryFor, noUse, ratiosAt, takenMiB } from "./candidate.ts";
 import type { PlacerState } from "./state.ts";
 
 /** Room on every host, and who has no place. */
 export function measurePlacer(state: PlacerState): readonly Metric[] {
-  const hosts = [...state.hosts.values()].map(({ host, reachable, actual }) => {
+  const hosts = [...state.hosts.values()].map(({ host, reachable, actual, pooled }) => {
     const use = state.usage.get(host) ?? noUse();
-    const memory = actual === null ? 0 : memoryFor(actual, state.ratios);
-    const cpus = actual === null ? 0 : cpusFor(actual, state.ratios);
+    const own = ratiosAt(pooled, state.ratios);
+    const memory = actual === null ? 0 : memoryFor(actual, own);
+    const cpus = actual === null ? 0 : cpusFor(actual, own);
     const taken = actual === null ? use.memoryMiB : takenMiB(actual, use);
     return { labels: { host }, reachable, use, memory, taken, cpus };
   });

@@ -14,7 +14,14 @@ import {
 import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
 import { marksKey } from "../documents/tenancy.ts";
-import { type ActualPlacement, actualKey, type DesiredPlacement, hostKey, takenKey } from "../documents/vocabulary.ts";
+import {
+  type ActualPlacement,
+  actualKey,
+  type DesiredPlacement,
+  type HostOffers,
+  hostKey,
+  takenKey,
+} from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import {
@@ -126,6 +133,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     next: new Map(),
     spareHosts: 0,
     settings: {},
+    offerings: [],
     continuing: new Set(),
     questions: createQuestions(),
   };
@@ -171,7 +179,7 @@ function replyTo(state: PlacerState, request: Json): Json {
     state.outbox.effects.push(...followOthers(state.deaths, members));
     return toJson({ members });
   }
-  if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios, state.settings));
+  if (isOffersRequest(request)) return toJson(saidOffers(state));
   if (isObject(request) && request.kind === "hosts") return rooms(state);
   return {
     error: 'the Placer answers requests of the kinds "hosts", "offers", "capacity", "rebalance" and "try" only',
@@ -196,8 +204,10 @@ function start(state: PlacerState): void {
   publishOffers(state);
 }
 
+const saidOffers = ({ hosts, ratios, settings, offerings }: PlacerState): HostOffers =>
+  offersOf(hosts.values(), ratios, settings, offerings);
 const publishOffers = (state: PlacerState): void => {
-  const value = toJson(offersOf(state.hosts.values(), state.ratios, state.settings));
+  const value = toJson(saidOffers(state));
   state.outbox.effects.push({ kind: "publish", key: "hosts", value });
 };
 
@@ -261,7 +271,9 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     return;
   }
   if (key === settingsKey) {
-    state.settings = (value === null ? null : desiredPlacementSettings.of(value))?.settings ?? {};
+    const said = value === null ? null : desiredPlacementSettings.of(value);
+    state.settings = said?.settings ?? {};
+    state.offerings = said?.offerings ?? [];
     if (state.started) publishOffers(state);
     retry(state, true);
     return;

@@ -1,6 +1,7 @@
 import type { Advice } from "../../model/cause/cause.ts";
 import type { PlacementSettings } from "../../model/cell/attributes/placement-settings.ts";
 import type { CellName, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { KnownOffering } from "../../model/cell/tenants/pools/offerings.ts";
 import type { DesiredGroup } from "../documents/tenancy.ts";
 import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
 import type { Outbox } from "../outbox.ts";
@@ -58,6 +59,8 @@ export interface PlacerState {
   spareHosts: number;
   /** `x.placement.*` of the root cell, as far as it is written. Not durable either. */
   settings: PlacementSettings;
+  /** What the operator offers by names, for controllers to check. */
+  offerings: readonly KnownOffering[];
   /** VMs whose place was theirs until now, and that have not got the next one yet. */
   readonly continuing: Set<Uid>;
   /** That the operator waits for answers of. */

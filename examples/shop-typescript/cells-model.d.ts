@@ -221,7 +221,7 @@ declare module "cells/model" {
       readonly isolated?: "keep" | "restart";
     };
     readonly placement?: {
-      /** Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `pool`, `apartFrom`; and which of the hosts that take it: `nice`, `spread`, `spreadOver`, `fill`. A change restarts the VM. */
+      /** Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `offering`, `pool`, `apartFrom`; and which of the hosts that take it: `nice`, `spread`, `spreadOver`, `fill`. A change restarts the VM. */
       readonly [name: string]: Data;
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
@@ -602,10 +602,14 @@ declare module "cells/model" {
     readonly authorised?: readonly string[];
     /** How many virtual processors are promised for each processor of its hosts. Absent: 16, as elsewhere. 1 to 16. A change takes effect in place. */
     readonly cpuRatio?: number;
-    /** How much of the memory of its hosts is promised, in hundredths: what is left is room for a host that is lost. Absent: 100, as elsewhere. 1 to 100. A change takes effect in place. */
+    /** How much of the memory of its hosts is promised, in hundredths. What is left nobody gets, whatever is lost. Absent: 100, as elsewhere. 1 to 100. A change takes effect in place. */
     readonly memoryPercent?: number;
     /** Which of its hosts a VM gets: "spread" the emptiest, "pack" the fullest that has room. Absent: "spread". A change takes effect in place. */
     readonly fill?: "spread" | "pack";
+    /** Offerings of which a VM has to be that comes to its hosts (`x.placement.offering`); what runs there goes on. Absent: of any, or of none. A change takes effect in place. */
+    readonly offerings?: readonly string[];
+    /** What a VM has to boot from that comes to its hosts: names of images, or volumes of other cells, `//images.cells.internal/debian`. Absent: whatever it likes. A change takes effect in place. */
+    readonly images?: readonly string[];
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */

@@ -158,6 +158,8 @@ test("a text, requests and commands make the same document", async (t) => {
     "x.cpuRatio": 2,
     "x.memoryPercent": 80,
     "x.fill": "pack",
+    "x.offerings": ["small", "large"],
+    "x.images": ["debian"],
     rack1: { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": "large", "x.enabled": true },
     rack2: { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": "large", "x.zone": "z1" },
   };
@@ -170,6 +172,8 @@ test("a text, requests and commands make the same document", async (t) => {
     cpuRatio: 2,
     memoryPercent: 80,
     fill: "pack",
+    offerings: ["small", "large"],
+    images: ["debian"],
   });
   assert.equal(made.status, 201, JSON.stringify(made.body));
   const at = `/pools/${uidOf(made.body)}`;
@@ -181,7 +185,7 @@ test("a text, requests and commands make the same document", async (t) => {
 
   const { url } = await served(t, byCommands);
   for (const words of [
-    "pool create shop/racks --cpu-ratio 2 --memory-percent 80 --fill pack",
+    "pool create shop/racks --cpu-ratio 2 --memory-percent 80 --fill pack --offerings small large --images debian",
     "pool authorise shop/racks acme/dev acme/ops",
     "pool add shop/racks rack1 --flavor large",
     "pool enable racks rack1",
@@ -203,10 +207,12 @@ test("a text, requests and commands make the same document", async (t) => {
     cpuRatio: 2,
     memoryPercent: 80,
     fill: "pack",
+    offerings: ["small", "large"],
+    images: ["debian"],
   });
   assert.match(
     await command(url, ["pool", "list"]),
-    /^shop\/racks +\S+ +2 hosts +2 virtual processors each; 80 % of memory; packs; for ROOT\/acme\/dev, ROOT\/acme\/ops$/,
+    /^shop\/racks +\S+ +2 hosts +2 virtual processors each; 80 % of memory; packs; of small, large; from debian; for ROOT\/acme\/dev, ROOT\/acme\/ops$/,
   );
   assert.match(
     await command(url, ["pool", "show", "racks"]),

@@ -56,6 +56,10 @@ const textIn = (json: JsonObject, name: string): string | null => {
   const value = json[name];
   return typeof value === "string" ? value : null;
 };
+const textsIn = (json: JsonObject, name: string): readonly string[] | null => {
+  const value = json[name];
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : null;
+};
 /** Without what is in it, and without its state. */
 const attributesOf = (json: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(json).filter(([name]) => name.startsWith("x.")));
@@ -78,8 +82,9 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
     const { path, json: document, state } = pool;
     if (document["x.type"] !== "Pool" || state === null || state.phase === "deleting") return [];
     const hosts = (hostsOf.get(path) ?? []).flatMap((each) => (each.state === null ? [] : [hostOf(each, each.state)]));
-    const { "x.authorised": authorised, "x.cpuRatio": cpuRatio, "x.memoryPercent": memoryPercent } = document;
+    const { "x.cpuRatio": cpuRatio, "x.memoryPercent": memoryPercent } = document;
     const fill = textIn(document, "x.fill");
+    const [offerings, images] = [textsIn(document, "x.offerings"), textsIn(document, "x.images")];
     const summary: PoolSummary = {
       uid: state.uid,
       cell,
@@ -87,10 +92,12 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
       name: nameOf(path),
       account: account ?? null,
       hosts: hosts.length,
-      authorised: Array.isArray(authorised) ? (authorised as readonly string[]) : null,
+      authorised: textsIn(document, "x.authorised"),
       ...(typeof cpuRatio === "number" ? { cpuRatio } : {}),
       ...(typeof memoryPercent === "number" ? { memoryPercent } : {}),
       ...(fill === "spread" || fill === "pack" ? { fill } : {}),
+      ...(offerings === null ? {} : { offerings }),
+      ...(images === null ? {} : { images }),
     };
     const inside = new Set(Object.keys(document));
     return [{ summary, hosts, inside, document: attributesOf(document), version }];
@@ -167,10 +174,12 @@ const put = (
   body: JsonObject,
 ): Promise<unknown> => source.ask(cell, { method: "PUT", path: modelAt(path), body, version });
 
-const useOf = ({ cpuRatio, memoryPercent, fill }: PoolUse): JsonObject => ({
+const useOf = ({ cpuRatio, memoryPercent, fill, offerings, images }: PoolUse): JsonObject => ({
   ...(cpuRatio === undefined ? {} : { "x.cpuRatio": cpuRatio }),
   ...(memoryPercent === undefined ? {} : { "x.memoryPercent": memoryPercent }),
   ...(fill === undefined ? {} : { "x.fill": fill }),
+  ...(offerings === undefined ? {} : { "x.offerings": [...offerings] }),
+  ...(images === undefined ? {} : { "x.images": [...images] }),
 });
 
 export const addPool = (source: CellSource, { cell, name, ...use }: NewPool): Promise<PoolSummary> =>
@@ -200,11 +209,14 @@ async function rewrite(source: CellSource, pool: PoolThere, document: JsonObject
   const inside = Object.entries(isObject(json) ? json : {}).filter(([name]) => !name.startsWith("x."));
   await put(source, pool, path, { ...document, ...Object.fromEntries(inside) });
 }
+const useAttributes: ReadonlySet<string> = new Set(
+  ["cpuRatio", "memoryPercent", "fill", "offerings", "images"].map((name) => `x.${name}`),
+);
 export const changePool = async (source: CellSource, uid: string, use: PoolUse): Promise<PoolSummary> => {
   await changing(async () => {
     const pool = await poolOf(source, uid);
-    const { "x.cpuRatio": _ratio, "x.memoryPercent": _percent, "x.fill": _fill, ...kept } = pool.document;
-    await rewrite(source, pool, { ...kept, ...useOf(use) });
+    const kept = Object.entries(pool.document).filter(([name]) => !useAttributes.has(name));
+    await rewrite(source, pool, { ...Object.fromEntries(kept), ...useOf(use) });
   });
   return await readPool(source, uid);
 };

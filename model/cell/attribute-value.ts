@@ -6,6 +6,7 @@ import { limits } from "../limits.ts";
 import type { AttributeKind, AttributeSchema } from "./attributes/kinds.ts";
 import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { cidr, elementPath } from "./identifiers.ts";
+import { bootImagePattern } from "./image-name.ts";
 import { follow, isBrokenReference, referenceIn, type Target } from "./reference.ts";
 import { mostRules, readAccountPath, readRuleText } from "./tenants/rules.ts";
 import { inUnit } from "./units.ts";
@@ -251,7 +252,9 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
     case "labels":
       return kind.paths
         ? (list(name, json, readAccountPath) ?? wrong("a list of paths of accounts", 'Write ["ROOT/acme/dev"].'))
-        : (list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].'));
+        : kind.images
+          ? (list(name, json, readImage) ?? wrong("a list of images", 'Write ["debian"].'))
+          : (list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].'));
     case "rules":
       if (show(json) === "[]") return wrong("at least one rule", 'Write ["allow cell.read"].');
       if (Array.isArray(json) && json.length > mostRules) return wrong(`at most ${mostRules} rules`);
@@ -387,6 +390,15 @@ function readLabel(name: string, item: string): string | ValueFault {
     "schema/value",
     `\`${name}\` has ${show(item)}, which is no word`,
     "A word has lower-case letters, digits and `-`, at most 63, the first and the last no `-`: write one.",
+  );
+}
+
+function readImage(name: string, item: string): string | ValueFault {
+  if (bootImagePattern.test(item)) return item;
+  return new ValueFault(
+    "schema/value",
+    `\`${name}\` has ${show(item)}, which is no image`,
+    "Write the name of an image, or a volume of another cell as //shop.cells.internal/debian.",
   );
 }
 

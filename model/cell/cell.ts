@@ -269,6 +269,10 @@ export interface PoolElement extends ElementBase {
   readonly memoryPercent?: number;
   /** Absent: spread. */
   readonly fill?: "spread" | "pack";
+  /** Names of offerings of which its VMs are. Absent: of any, or of none. */
+  readonly offerings?: readonly string[];
+  /** What its VMs boot from. Absent: whatever they like. */
+  readonly images?: readonly string[];
 }
 /** A host of a pool, whichever it is; its name is the last part of the path. */
 export interface PoolHostElement extends ElementBase {

@@ -52,7 +52,7 @@ function written({ kind, unit }: AttributeSchema): string {
     case "groups":
       return '["239.255.0.1"]';
     case "labels":
-      return kind.paths ? '["ROOT/acme/dev"]' : '["ssd"]';
+      return kind.paths ? '["ROOT/acme/dev"]' : kind.images ? '["debian"]' : '["ssd"]';
     case "rules":
       return '["deny vm.console", "allow vm.*"]';
     case "words":

@@ -3,6 +3,9 @@ const form = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 export const isImageName = (name: string): boolean => form.test(name);
 
+/** What a VM can boot from: an image by its name, or a volume of another cell. */
+export const bootImagePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|\/\/[a-z0-9.-]{1,253}\/[A-Za-z0-9._/-]{1,253})$/;
+
 /** What would be right, for the end of a sentence that refuses a name. */
 export const imageNameRule = "letters, digits, `.`, `_` and `-`, at most 63, the first a letter or a digit";
 

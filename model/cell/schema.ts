@@ -154,7 +154,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     "x.placement.*": {
       kind: data,
       effect: "restart",
-      docs: "Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `pool`, `apartFrom`; and which of the hosts that take it: `nice`, `spread`, `spreadOver`, `fill`.",
+      docs: "Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `offering`, `pool`, `apartFrom`; and which of the hosts that take it: `nice`, `spread`, `spreadOver`, `fill`.",
     },
   },
   Volume: {

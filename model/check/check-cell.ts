@@ -94,7 +94,12 @@ function checkMachine(cell: Cell, machine: VmElement, fault: ReportFault): void 
 function checkPlacement(vm: VmElement, fault: ReportFault): void {
   const { path, placement } = vm;
   checkWishes(vm, fault);
-  const { dedication, groups, tags, properties } = placement;
+  const { dedication, groups, tags, properties, offering } = placement;
+  if (offering !== undefined && typeof offering !== "string")
+    fault("schema/value", "`x.placement.offering` is the name of an offering", path, {
+      attribute: "x.placement.offering",
+      hint: 'Write a name, as in `x.placement.offering "small";`.',
+    });
   if (tags !== undefined && readTags(tags) === null)
     fault("schema/value", "`x.placement.tags` is a list of tags of hosts", path, {
       attribute: "x.placement.tags",

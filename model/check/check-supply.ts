@@ -1,6 +1,8 @@
 import type { Cell, Element } from "../cell/cell.ts";
 import type { Mode } from "../cell/network/modes.ts";
+import type { KnownOffering } from "../cell/tenants/pools/offerings.ts";
 import { checkHosts, checkHostsOfAll, checkMarks, type HostOffer, type KnownMarks } from "./check-hosts.ts";
+import { checkOfferings } from "./check-offerings.ts";
 import { checkStorage, checkStorageOfAll, type StorageOffer } from "./check-storage.ts";
 import type { ReportFault } from "./fault.ts";
 import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./network/check-addresses.ts";
@@ -18,6 +20,8 @@ export interface Supply {
   readonly addresses: AddressOffer | null;
   /** What the operator says of hosts. Absent: it is not known. */
   readonly marks?: KnownMarks;
+  /** What he offers by names. Absent: it is not known. */
+  readonly offerings?: readonly KnownOffering[];
   /**
    * The model in force. What it asks for already is not refused: it may have it, or waits for it, and that a server left must
    * not keep anybody from changing the rest.
@@ -43,13 +47,14 @@ export const uncheckedIn = (supply: Supply): readonly ("hosts" | "storage" | "ad
 /** Refuses what could only ever wait. An all-or-none cell must also be possible as a whole, since it is had as a whole. */
 export function checkSupply(
   cell: Cell,
-  { hosts, storage, addresses, marks, present, networkMode, pools }: Supply,
+  { hosts, storage, addresses, marks, offerings, present, networkMode, pools }: Supply,
   fault: ReportFault,
 ): void {
   if (networkMode !== undefined) checkMode(cell, networkMode, fault);
   const asked = [...cell.elements.values()].filter((element) => !isPresent(present, element));
   if (hosts !== null) checkHosts(asked, hosts, fault);
   if (marks !== undefined) checkMarks(asked, marks, fault);
+  if (offerings !== undefined) checkOfferings(asked, offerings, fault);
   if (storage !== null) checkStorage(asked, storage, fault);
   // Of a mode's, the network configuration has others.
   if (addresses !== null && networkMode === undefined) checkAddresses(asked, addresses, fault);

@@ -341,6 +341,7 @@ const hosts = [
   { host: "h1", memoryMiB: 4096, cpus: 2, cpuSpeedMHz: 2400 },
   { host: "h2", memoryMiB: 1024, cpus: 8, cpuSpeedMHz: 2400 },
 ];
+const small = { name: "small", memoryMiB: 1024, cpus: 2 };
 const installation: Supply = { hosts, storage, addresses };
 /** By what an installation says, the same for all of it. */
 const asked = (supply: Supply, wrong: string, ...ways: readonly string[]): Followed => [
@@ -440,6 +441,23 @@ const supplied: Readonly<Record<string, Followed>> = {
     vmWith('x.placement.pod "z1/p2";'),
     vmWith('x.placement.pod "z1/p1";'),
     vmWith('x.placement.zone "z1"; x.placement.tags "ssd"; x.placement.properties extends DATA { sriov 4; };'),
+  ),
+  "The operator offers none: leave it out": asked(
+    { ...installation, offerings: [] },
+    vmWith('x.placement.offering "small";'),
+    vmWith(""),
+  ),
+  "Did you mean `small`? There are large, small": asked(
+    { ...installation, offerings: [{ name: "large", memoryMiB: 4096, cpus: 8 }, small] },
+    vmWith('x.placement.offering "smal";'),
+    vmWith('x.placement.offering "small";'),
+    vmWith('x.placement.offering "large";'),
+  ),
+  "or less, or name another offering": asked(
+    { ...installation, offerings: [{ name: "large", memoryMiB: 4096, cpus: 8 }, small] },
+    vmWith('x.cpus 4; x.placement.offering "small";'),
+    vmWith('x.cpus 2; x.placement.offering "small";'),
+    vmWith('x.cpus 4; x.placement.offering "large";'),
   ),
   "Name one that is there: h1, h2": asked(
     installation,

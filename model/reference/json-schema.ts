@@ -1,6 +1,7 @@
 import type { AttributeKind, AttributeSchema, ChangeEffect, TypeSchema } from "../cell/attributes/kinds.ts";
 import { cellAttributes } from "../cell/attributes/of-cells.ts";
 import type { ElementType } from "../cell/cell.ts";
+import { bootImagePattern } from "../cell/image-name.ts";
 import { commonAttributes, elementSchemas, elementTypes, typeDocs } from "../cell/schema.ts";
 import { accountPaths } from "../cell/tenants/rules.ts";
 import type { Json, JsonObject } from "../json/json.ts";
@@ -116,7 +117,16 @@ function valueSchema(kind: AttributeKind): JsonObject | true {
       return either(listOf(either(definition("multicast"), definition("reference"))), definition("reference"));
     case "labels":
       return either(
-        listOf(either(kind.paths ? { pattern: accountPaths.source } : definition("label"), definition("reference"))),
+        listOf(
+          either(
+            kind.paths
+              ? { pattern: accountPaths.source }
+              : kind.images
+                ? { pattern: bootImagePattern.source }
+                : definition("label"),
+            definition("reference"),
+          ),
+        ),
         definition("reference"),
       );
     case "rules":

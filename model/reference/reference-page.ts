@@ -37,7 +37,11 @@ function kindText(kind: AttributeKind): string {
     case "groups":
       return 'list of multicast addresses, such as `["239.255.0.1"]`';
     case "labels":
-      return kind.paths ? 'list of paths of accounts, such as `["ROOT/acme/dev"]`' : 'list of words, such as `["ssd"]`';
+      return kind.paths
+        ? 'list of paths of accounts, such as `["ROOT/acme/dev"]`'
+        : kind.images
+          ? 'list of images, such as `["debian"]`'
+          : 'list of words, such as `["ssd"]`';
     case "rules":
       return 'list of rules, such as `["deny vm.console", "allow vm.*"]`';
     case "words":

@@ -61,6 +61,7 @@ const child =
   };
 
 const offering = (more: JsonObject = {}): JsonObject => ({ "x.type": "Offering", "x.memory": 512, ...more });
+const offered = (count: number): string[] => Array.from({ length: count }, (_, at) => `o${at}`);
 export const followedPools: Readonly<Record<string, FollowedRefusal>> = {
   "Write it as `offerings extends { small extends Offering { x.memory 512; } }` in the cell `root`": {
     arise: () => new Root(),
@@ -145,6 +146,16 @@ export const followedPools: Readonly<Record<string, FollowedRefusal>> = {
     arise: child(),
     wrong: cell({ ...pool, ...racks(256) }),
     ways: [cell({ ...pool, ...racks(255) })],
+  },
+  "Leave some out, or `x.offerings` as a whole: then it takes all": {
+    arise: child(),
+    wrong: cell({ racks: { "x.type": "Pool", "x.offerings": offered(65) } }),
+    ways: [cell({ racks: { "x.type": "Pool", "x.offerings": offered(64) } }), cell({ racks: { "x.type": "Pool" } })],
+  },
+  "Leave some out: those that no VM names are not missed": {
+    arise: () => new Root(),
+    wrong: inRoot({ offerings: Object.fromEntries(offered(257).map((name) => [name, offering()])) }),
+    ways: [inRoot({ offerings: Object.fromEntries(offered(256).map((name) => [name, offering()])) })],
   },
   "Write `x.enabled false`, and have those VMs go or end first": {
     arise: child({ ...pool, rack: rack({ "x.enabled": true }) }),

@@ -36,6 +36,7 @@ import { withoutBelow } from "../services/dedications.ts";
 import { holdingsFor } from "../services/pools/listed.ts";
 import { type ControllerState, offersOf, recordAt } from "../state.ts";
 import { upgradedBy } from "../upgrade/upgrade.ts";
+import { offeringsSaid } from "../vm/places/offering.ts";
 import { dropHeld, heldBelow, nothingHeld, planOfDropping } from "../volumes/drop-held.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
@@ -311,7 +312,9 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   const plan = yield* inSlices(state, planFor(state, cell));
   yield* lookedAt(state, cell);
   const beyond = within === undefined ? null : whyPlanNotWithin(within, cell, plan);
-  const no = beyond ?? whyNotStrict(request.lacks, { before: state.cell, after: cell, plan });
+  const no =
+    beyond ??
+    whyNotStrict(request.lacks, { before: state.cell, after: cell, plan, offerings: offeringsSaid(state) ?? [] });
   if (no !== null) return fail(refused(403, "forbidden", no));
   const sized = withSizes(state, plan);
   const shown = within === undefined ? sized : { ...sized, steps: shownWithin(within, sized.steps) };

@@ -308,3 +308,23 @@ test("what stands in the way of an element is the operator's, and is left alone"
   const { h1, h2 } = root.model("root/hosts") as Readonly<Record<string, JsonObject>>;
   assert.deepEqual([h1?.["x.type"], h2?.["x.type"]], ["Subnet", "Host"]);
 });
+
+test("what is offered by names is told to every Placer, with what it asks of a host, and taken back with the last of it", () => {
+  const root = rootWith(["h1"]);
+  const told = (): unknown => root.desired.get(peerName("placer"))?.get(settingsKey);
+  assert.equal(told(), undefined);
+  const small = { "x.type": "Offering", "x.memory": 512, "x.planner": "ImplicitDedicationPlanner", "x.tags": ["ssd"] };
+  root.put("root/offerings/small", small);
+  root.put("root/offerings/large", { "x.type": "Offering", "x.memory": 4096, "x.cpus": 4, "x.cpuSpeed": 2000 });
+  assert.deepEqual(told(), {
+    settings: {},
+    offerings: [
+      { name: "large", memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 2000 },
+      { name: "small", memoryMiB: 512, cpus: 1, tags: ["ssd"], dedication: "strict" },
+    ],
+  });
+  root.put("root/offerings/small", { ...small, "x.mode": "Preferred" });
+  assert.match(JSON.stringify(told()), /"name":"small".*"dedication":"preferred"/);
+  for (const name of ["small", "large"]) root.ask({ method: "DELETE", path: `root/offerings/${name}` });
+  assert.equal(told(), undefined);
+});

@@ -6,6 +6,7 @@ import {
   hostName,
   type PeerName,
 } from "../../../model/cell/identifiers.ts";
+import { knownOffering } from "../../../model/cell/tenants/pools/offerings.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { rootCell } from "../../documents/cells.ts";
@@ -206,11 +207,26 @@ export const closedHosts = (cell: Cell): readonly HostName[] =>
     .hosts.map(({ host }) => host)
     .sort();
 
+const placementSets = new WeakMap<Cell, DesiredPlacementSettings | null>();
+/** What Placers are told of the whole cloud; null: it is as preset, and nothing is offered by a name. */
+function placementSetIn(cell: Cell): DesiredPlacementSettings | null {
+  const known = placementSets.get(cell);
+  if (known !== undefined) return known;
+  const offerings = [...cell.elements.values()].flatMap((each) =>
+    each.type === "Offering" ? [knownOffering(each)] : [],
+  );
+  const { placement: settings } = cell;
+  const said = offerings.length === 0 ? {} : { offerings: offerings.sort((a, b) => (a.name < b.name ? -1 : 1)) };
+  const found = settings === undefined && offerings.length === 0 ? null : { settings: settings ?? {}, ...said };
+  placementSets.set(cell, found);
+  return found;
+}
+
 /** Is one of the root cell's settings said to a service, by what its model has? */
-export function isSetFor({ ha, placement }: Cell, isPlacer: boolean, key: string): boolean {
-  const { spareHosts = 0, ...settings } = ha ?? {};
+export function isSetFor(cell: Cell, isPlacer: boolean, key: string): boolean {
+  const { spareHosts = 0, ...settings } = cell.ha ?? {};
   if (key === spareKey) return spareHosts > 0;
-  return isPlacer ? placement !== undefined : Object.keys(settings).length > 0;
+  return isPlacer ? placementSetIn(cell) !== null : Object.keys(settings).length > 0;
 }
 
 /** Of a host that takes everything nothing is said, and nothing of a setting that is as preset. */
@@ -223,9 +239,8 @@ export function desireHosts(state: ControllerState, desires: Desires): void {
   const { spareHosts = 0, ...settings } = state.cell.ha ?? {};
   if (spareHosts > 0)
     for (const peer of placers) addDesire(desires, peer, spareKey, { hosts: spareHosts } satisfies DesiredSpare);
-  const { placement } = state.cell;
-  for (const peer of placement === undefined ? [] : placers)
-    addDesire(desires, peer, settingsKey, { settings: placement ?? {} } satisfies DesiredPlacementSettings);
+  const placement = placementSetIn(state.cell);
+  if (placement !== null) for (const peer of placers) addDesire(desires, peer, settingsKey, placement);
   for (const peer of Object.keys(settings).length > 0 ? haManagers : [])
     addDesire(desires, peer, settingsKey, { settings } satisfies DesiredSettings);
 }

@@ -122,6 +122,27 @@ const shops: readonly Row[] = [
     right: /Did you mean `ssd`/,
   },
   {
+    what: "an offering that is none",
+    text: 'v extends VM { x.memory 128; x.placement.offering ^"smal"; }',
+    code: "cell/offering",
+    says: /There is no offering `smal`/,
+    right: /Did you mean `small`/,
+  },
+  {
+    what: "more memory than its offering has",
+    text: 'v extends VM { x.memory ^512; x.placement.offering "small"; }',
+    code: "cell/offering",
+    says: /has 512 MiB, and a VM of the offering `small` at most 256/,
+    right: /Write `x\.memory 256` or less/,
+  },
+  {
+    what: "an offering that is no name",
+    text: "v extends VM { x.memory 128; x.placement.offering ^7; }",
+    code: "schema/value",
+    says: /is the name of an offering/,
+    right: /Write a name/,
+  },
+  {
     what: "a mode that does not exist, of a VM",
     text: 'v extends VM { x.memory 128; x.placement.dedication ^"Preffered"; }',
     code: "schema/value",
@@ -141,6 +162,13 @@ const shops: readonly Row[] = [
     code: "schema/range",
     says: /`x\.memoryPercent` is 120/,
     right: /must be from 1 to 100/,
+  },
+  {
+    what: "an image that can be none",
+    text: 'p extends Pool { x.images ^["../debian"]; }',
+    code: "schema/value",
+    says: /`x\.images` has "\.\.\/debian", which is no image/,
+    right: /Write the name of an image/,
   },
   {
     what: "a group with the name of one that is made by a dedication",
@@ -208,7 +236,9 @@ test("what a cell asks of hosts, and no host can be, is refused with place, caus
   const world = new World();
   const marks = { places: ["z1/p1/c1"], tags: ["ssd"], properties: [] };
   const hosts = [{ host: "h1", memoryMiB: 4096, cpus: 8, cpuSpeedMHz: 2000 }];
-  world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: { hosts, complete: true, marks } });
+  const offerings = [{ name: "small", memoryMiB: 256, cpus: 1 }];
+  const value = { hosts, complete: true, marks, offerings };
+  world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value });
   for (const row of shops) {
     refused(row, world.ask(put("shop", row.text)));
     assert.deepEqual(world.documents("placer", "placement"), [], `${row.what}: nothing is touched`);

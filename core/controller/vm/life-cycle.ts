@@ -24,6 +24,7 @@ import {
   saveVm,
   storageManagerOf,
 } from "../state.ts";
+import { imageAsked, wishesOf } from "./places/offering.ts";
 import { givenBy, placementOf } from "./places/placement.ts";
 import { restOf, withRun } from "./places/rested.ts";
 import { overOf } from "./protected.ts";
@@ -139,10 +140,11 @@ function nextRun(state: ControllerState, vm: VmRecord): Run | null {
   if (record !== undefined && isHeldBack(state, record)) return null;
   if (waitsForOwnVm(state, vm.uid) || whyUnheard(state, vm) !== null) return null;
   const { disks, interfaces, missing } = requirementsOf(state, element);
-  if (missing.length > 0) return null;
+  const wishes = wishesOf(state, element);
+  if (missing.length > 0 || wishes === null) return null;
   const incarnation = Math.max(vm.incarnation, vm.above ?? 0) + 1;
-  const { memoryMiB, cpus, cpuSpeedMHz, placement } = element;
-  const resources = { memoryMiB, cpus, cpuSpeedMHz, placement };
+  const { memoryMiB, cpus } = element;
+  const resources = { memoryMiB, cpus, ...wishes };
   const isRestart = vm.failure !== null && vm.lastEnd?.how === "host died";
   return {
     incarnation,
@@ -153,6 +155,7 @@ function nextRun(state: ControllerState, vm: VmRecord): Run | null {
     disks,
     interfaces,
     ...(isRestart ? { restart: true as const } : {}),
+    ...imageAsked(state, element),
   };
 }
 

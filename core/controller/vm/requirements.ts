@@ -12,6 +12,7 @@ import { foreignLink, foreignVolume, whyNotVisible } from "../references/foreign
 import { diskOf, keptBootDisk } from "../services/boot-disks.ts";
 import { isService, serviceFault } from "../services/service-data.ts";
 import { actualOf, type ControllerState, isHeldBack, linksOf, recordAt, storageManagerOf } from "../state.ts";
+import { whyNoOffering } from "./places/offering.ts";
 
 /** What an incarnation that starts now would have, and what it must wait for; it may start when `missing` is empty. */
 export interface Requirements {
@@ -78,5 +79,7 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     if (fault !== null) missing.push(fault);
     else if (interfaces.length === 0) missing.push({ kind: "no-interface" });
   }
+  const notOffered = whyNoOffering(state, vm);
+  if (notOffered !== null) missing.push(notOffered);
   return { disks, interfaces, missing };
 }

@@ -5,7 +5,9 @@ import {
   placementSettings,
 } from "../../../model/cell/attributes/placement-settings.ts";
 import { modes } from "../../../model/cell/network/modes.ts";
-import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
+import { implicitModes } from "../../../model/cell/tenants/dedication/implicit.ts";
+import { mostKnownMarks, mostMarks } from "../../../model/cell/tenants/dedication/marks.ts";
+import { type KnownOffering, mostOfferings } from "../../../model/cell/tenants/pools/offerings.ts";
 import { mostNice } from "../../../model/cell/tenants/wishes/nice.ts";
 import type { HostOffer, KnownMarks } from "../../../model/check/check-hosts.ts";
 import {
@@ -76,6 +78,7 @@ export const desiredPlacement = document(
     off: optional(oneOf(true)),
     has: optional(amounts),
     networkMode: optional(oneOf(...modes)),
+    image: optional(word),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );
@@ -117,12 +120,24 @@ const offered = number(-maximumCount, maximumCount);
 const offer = object<HostOffer>({ host: hostText, memoryMiB: offered, cpus: offered, cpuSpeedMHz: speedMHz });
 const words = list(word, mostKnownMarks);
 const knownMarks = object<KnownMarks>({ places: words, tags: words, properties: words });
+const offerings = list(
+  object<KnownOffering>({
+    name: word,
+    memoryMiB: amountMiB,
+    cpus: count,
+    cpuSpeedMHz: optional(speedMHz),
+    tags: optional(list(word, mostMarks)),
+    dedication: optional(oneOf(...implicitModes)),
+  }),
+  mostOfferings,
+);
 const bounded = (name: PlacementSettingName) => integer(placementSettings[name].least, placementSettings[name].most);
 export const hostOffers = document(
   object<HostOffers>({
     hosts: list(offer, most.hosts),
     complete: boolean,
     marks: optional(knownMarks),
+    offerings: optional(offerings),
     lastHostS: optional(bounded("lastHostS")),
   }),
 );
@@ -132,6 +147,7 @@ export const desiredPlacementSettings = document(
       lastHostS: optional(bounded("lastHostS")),
       systemHosts: optional(bounded("systemHosts")),
     }),
+    offerings: optional(offerings),
   }),
 );
 

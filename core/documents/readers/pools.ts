@@ -1,6 +1,7 @@
 import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
 import { implicitModes } from "../../../model/cell/tenants/dedication/implicit.ts";
 import { fills } from "../../../model/cell/tenants/pools/attributes.ts";
+import { mostAllowed } from "../../../model/cell/tenants/pools/offerings.ts";
 import { boolean, count, document, list, nullable, object, oneOf, optional } from "../../../model/json/reader.ts";
 import type {
   ActualCellOwner,
@@ -19,7 +20,14 @@ import { accountPath, hostRule } from "./tenancy.ts";
 import { cellText, hostText, most, pathText, sentence, uidText, word, yes } from "./values.ts";
 
 /** Readers of what is said of whole hosts that are somebody's. */
-const wishes = { cpuRatio: optional(count), memoryPercent: optional(count), fill: optional(oneOf(...fills)) } as const;
+const allowed = optional(list(word, mostAllowed));
+const wishes = {
+  cpuRatio: optional(count),
+  memoryPercent: optional(count),
+  fill: optional(oneOf(...fills)),
+  offerings: allowed,
+  images: allowed,
+} as const;
 const accounts = list(word, most.authorised);
 const pooledAs = object<PooledAs>({
   uid: uidText,

@@ -4,6 +4,7 @@ import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { toJson } from "../../outbox.ts";
 import { host, world } from "../placer.testing.ts";
+import type { HostRoom } from "../room/rooms.ts";
 
 const root = peerName("controller.root");
 const [dev, test1, stranger] = ["ROOT/acme/dev", "ROOT/acme/test", "ROOT/other/ops"];
@@ -86,6 +87,30 @@ test("a host that is disabled in its pool takes nothing new and is called by its
   assert.equal(said("shop", "a")?.host, "h1", "it waits for that");
 });
 
+test("a pool takes VMs of the offerings and images that its owner names, and says which", () => {
+  const { start, said, pooled } = cloud({ offerings: ["small"], images: ["debian", "//images.cells.internal/alpine"] });
+  const small = { pool: "c1-4", offering: "small" };
+  assert.equal(start("shop", "a", small, { image: "debian" }), "h1");
+  assert.equal(start("shop", "b", small, { image: "//images.cells.internal/alpine" }), "h1");
+  for (const [vm, placement, more, why] of [
+    ["c", { ...small, offering: "large" }, { image: "debian" }, /rack1: .*offering small, and the VM is of large/],
+    ["d", { pool: "c1-4" }, { image: "debian" }, /the VM is of none/],
+    ["e", small, { image: "windows" }, /images debian, .*, and the VM boots from windows/],
+    ["f", small, {}, /boots from none/],
+  ] as const) {
+    assert.equal(start("shop", vm, placement, more), null, vm);
+    assert.match(said("shop", vm)?.reason ?? "", why);
+    assert.doesNotMatch(JSON.stringify(said("shop", vm)), /h[123]/);
+  }
+  assert.match(said("shop", "c")?.refusals[0]?.lifts ?? "", /x\.placement\.offering "small"/);
+  assert.equal(start("shop", "g", {}, {}), "h3", "elsewhere nobody asks");
+  pooled({}, "second");
+  assert.deepEqual(
+    ["c", "d", "e", "f"].map((vm) => said("shop", vm)?.host),
+    ["h1", "h1", "h1", "h1"],
+  );
+});
+
 test("all other filters hold in a pool", () => {
   const { start, said } = cloud();
   assert.equal(start("shop", "a", { pool: "c1-4", dedication: "strict" }), "h1");
@@ -166,4 +191,28 @@ test("a pool promises as much memory as its owner wants, and no more than a host
     assert.equal(start("shop", "c", { pool: "c1-4" }, more(100)), "h1");
     assert.equal(start("shop", "d", {}, more(3000)), "h3", "elsewhere it is as ever");
   }
+});
+
+test("what a pool's hosts promise counts by its ratios in what is shown, in metrics, and in room for a host that is lost", () => {
+  const { input, say, published } = cloud({ cpuRatio: 2, memoryPercent: 50 });
+  const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
+  assert.ok(reply?.kind === "reply");
+  const { hosts } = reply.response as unknown as { readonly hosts: readonly HostRoom[] };
+  const shown = hosts.map(({ host: name, memoryMiB, cpus }) => [name, memoryMiB, cpus]);
+  assert.deepEqual(shown, [
+    ["h1", 1500, 4],
+    ["h2", 3000, 32],
+    ["h3", 3000, 32],
+  ]);
+  say("spare", { hosts: 1 });
+  const want = (vm: string, memoryMiB: number): string | null | undefined => {
+    const document = { vm, path: `store/${vm}`, cell: "store", incarnation: 1, memoryMiB, cpus: 1, cpuSpeedMHz: 0 };
+    const value = toJson({ ...document, placement: {} });
+    input({ kind: "desired", from: peerName("controller.store"), key: `placement/${vm}`, value });
+    return published.get(`controller.store/placement/${vm}`)?.host;
+  };
+  say("pooled/h2", null);
+  input({ kind: "actual", from: peerName("host.h2"), key: "host", value: toJson(host("h2", 1000)) });
+  assert.equal(want("a", 1400), "h3", "one of the pool's could take it");
+  assert.equal(want("b", 200), null, "and none that VMs of both, by the pool's own ratio");
 });

@@ -1,6 +1,7 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import { preferenceOf } from "../../../model/cell/tenants/dedication/implicit.ts";
 import { asksForTags, markWishes, mayStandTagged } from "../../../model/cell/tenants/dedication/marks.ts";
+import { offeringOf } from "../../../model/cell/tenants/pools/offerings.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, groupsOf, implicitOf, noUse, poolOf } from "../candidate.ts";
@@ -39,7 +40,7 @@ function shapeOf({ index, ratios }: Indexed, { request, asker, mayClaim }: Asked
   const mode = implicitOf(placement);
   const who = asker.isSystem ? "" : (asker.account ?? "?");
   const pool = poolOf(placement);
-  const pooled = pool === null ? [] : [pool, request.cell];
+  const pooled = pool === null ? [] : [pool, request.cell, offeringOf(placement), request.image ?? null];
   const key = JSON.stringify([
     who,
     asker.isSystem,

@@ -84,6 +84,7 @@ class Cloud {
     if (this.is(4)) placement.spread = this.pick(["a", "b"]);
     if (this.is(5)) placement.apartFrom = [`v${below(this.chance, 60)}`];
     if (this.is(8)) placement.pool = this.pick(["p-1", "p-2", "racks"]);
+    if (this.is(6)) placement.offering = this.pick(["small", "large"]);
     if (this.is(9)) placement.host = this.pick(names);
     if (this.is(7)) placement.tags = this.pick(["ssd", ["ssd", "gpu"], "none"]);
     if (this.is(9)) placement.properties = this.pick([{ sriov: 4 }, { gpu: "a100", sriov: 8 }]);
@@ -103,6 +104,7 @@ class Cloud {
       ...(this.is(6) ? { avoid: [this.pick(names), this.pick(names)].map(hostName) } : {}),
       ...(this.is(6) ? { restart: true as const } : {}),
       ...(this.is(4) ? { networkMode: this.pick(["EDGE", "MANAGED"] as const) } : {}),
+      ...(this.is(3) ? { image: this.pick(["debian", "alpine"]) } : {}),
     };
     return { client: peerName(`controller.${cell}`), request };
   }
@@ -145,6 +147,8 @@ class Cloud {
         ...this.#fill,
         ...(this.is(2) ? { cpuRatio: this.pick([1, 2, 3]) } : {}),
         ...(this.is(3) ? { memoryPercent: this.pick([30, 70]) } : {}),
+        ...(this.is(4) ? { offerings: this.pick([["small"], ["small", "large"]]) } : {}),
+        ...(this.is(5) ? { images: ["debian"] } : {}),
       };
       const pool = this.is(3) ? null : { ...as, ...wishes, authorised: this.is(2) ? accounts : [this.pick(accounts)] };
       this.desire(root, `pooled/${name}`, this.is(2) ? null : { host: name, flavor: "large", tag: uid, pool });

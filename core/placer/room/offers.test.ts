@@ -25,6 +25,7 @@ test("an offer leaves out the management's share and counts overcommitment in, r
     hosts: ["h1", "h2"].map((name) => ({ host: name, memoryMiB: 3072, cpus: 32, cpuSpeedMHz: 2400 })),
     complete: true,
     marks: { places: [], tags: [], properties: [] },
+    offerings: [],
   });
 });
 

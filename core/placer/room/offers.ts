@@ -1,5 +1,6 @@
 import type { PlacementSettings } from "../../../model/cell/attributes/placement-settings.ts";
 import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
+import type { KnownOffering } from "../../../model/cell/tenants/pools/offerings.ts";
 import type { HostOffer } from "../../../model/check/check-hosts.ts";
 import type { HostOffers } from "../../documents/vocabulary.ts";
 import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "../candidate.ts";
@@ -8,7 +9,12 @@ import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "../candidat
  * What the hosts could hold if they were empty, for controllers to tell what can never be placed. A host that was never
  * heard of might hold anything: then the list is not complete, and nothing is impossible.
  */
-export function offersOf(hosts: Iterable<HostView>, ratios: Ratios, { lastHostS }: PlacementSettings = {}): HostOffers {
+export function offersOf(
+  hosts: Iterable<HostView>,
+  ratios: Ratios,
+  { lastHostS }: PlacementSettings = {},
+  offerings: readonly KnownOffering[] = [],
+): HostOffers {
   const offers: HostOffer[] = [];
   let complete = true;
   const [places, tags, properties] = [new Set<string>(), new Set<string>(), new Set<string>()];
@@ -29,5 +35,5 @@ export function offersOf(hosts: Iterable<HostView>, ratios: Ratios, { lastHostS 
     : {};
   // Nothing is said of what is as preset: a controller of the version before does not know the field.
   const said = lastHostS === undefined ? {} : { lastHostS };
-  return { hosts: offers.sort((a, b) => (a.host < b.host ? -1 : 1)), complete, ...marks, ...said };
+  return { hosts: offers.sort((a, b) => (a.host < b.host ? -1 : 1)), complete, ...marks, offerings, ...said };
 }

@@ -2,7 +2,7 @@ import type { CellName, ElementPath, HostName } from "../../../model/cell/identi
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredHost } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import { cpusFor, memoryFor, noUse, takenMiB, vmsAt } from "../candidate.ts";
+import { cpusFor, memoryFor, noUse, ratiosAt, takenMiB, vmsAt } from "../candidate.ts";
 import type { PlacerState } from "../state.ts";
 import { lossOf } from "./loss.ts";
 import { lackOf } from "./spare.ts";
@@ -31,14 +31,15 @@ export interface LeavingVm {
 }
 
 export function rooms(state: PlacerState): Json {
-  const hosts = [...state.hosts.values()].map(({ host, reachable, actual, closed }): HostRoom => {
+  const hosts = [...state.hosts.values()].map(({ host, reachable, actual, closed, pooled }): HostRoom => {
     const use = state.usage.get(host) ?? noUse();
+    const own = ratiosAt(pooled, state.ratios);
     return {
       host,
       reachable,
-      memoryMiB: actual === null ? 0 : memoryFor(actual, state.ratios),
+      memoryMiB: actual === null ? 0 : memoryFor(actual, own),
       usedMiB: actual === null ? use.memoryMiB : takenMiB(actual, use),
-      cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
+      cpus: actual === null ? 0 : cpusFor(actual, own),
       usedCpus: use.cpus,
       vms: vmsAt(use),
       ...(closed === undefined ? {} : { closed }),

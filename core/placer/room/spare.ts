@@ -1,7 +1,7 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import { rootCell } from "../../documents/cells.ts";
 import type { DesiredPlacement, HostRefusal } from "../../documents/vocabulary.ts";
-import { cpusFor, type HostView, memoryFor, noUse, takenMiB } from "../candidate.ts";
+import { cpusFor, type HostView, memoryFor, noUse, ratiosAt, takenMiB } from "../candidate.ts";
 import { withoutMore } from "../filters/wishes.ts";
 import { machineShares } from "../machine-memory.ts";
 import { askerOf } from "../owners.ts";
@@ -36,17 +36,18 @@ interface Room {
 /** What would be lacking if the fullest hosts were lost now, with a VM more at one of them; null: nothing. */
 export function lackOf(state: PlacerState, spareHosts: number, extra?: Extra): Lack | null {
   const more = (host: HostName): Extra | undefined => (extra?.host === host ? extra : undefined);
-  const all = [...state.hosts.values()].flatMap(({ host, reachable, actual, closed }) => {
+  const all = [...state.hosts.values()].flatMap(({ host, reachable, actual, closed, pooled }) => {
     if (!reachable || actual === null) return [];
     const use = state.usage.get(host) ?? noUse();
     const added = more(host);
     const machineMiB = actual.machineMiB ?? 0;
     const addedMiB = added === undefined ? 0 : withMachine(added.memoryMiB, machineMiB);
     const usedMiB = takenMiB(actual, use) + addedMiB;
+    const own = ratiosAt(pooled, state.ratios);
     const takes = actual.state === "up" && (closed === undefined || closed === "reserved");
     const room: Room = {
-      memoryMiB: takes ? memoryFor(actual, state.ratios) - usedMiB : 0,
-      cpus: takes ? cpusFor(actual, state.ratios) - use.cpus - (added?.cpus ?? 0) : 0,
+      memoryMiB: takes ? memoryFor(actual, own) - usedMiB : 0,
+      cpus: takes ? cpusFor(actual, own) - use.cpus - (added?.cpus ?? 0) : 0,
       machineMiB,
     };
     return [{ host, usedMiB, room }];

@@ -15,8 +15,8 @@ export type AttributeKind =
   | { readonly kind: "networks" }
   /** A list of multicast addresses. */
   | { readonly kind: "groups" }
-  /** A list of DNS labels; `paths`: of paths of accounts. */
-  | { readonly kind: "labels"; readonly paths?: true }
+  /** A list of DNS labels; `paths`: of paths of accounts; `images`: of what a VM can boot from. */
+  | { readonly kind: "labels"; readonly paths?: true; readonly images?: true }
   /** A list of rules, each `allow` or `deny` and a verb or a pattern of verbs. */
   | { readonly kind: "rules" }
   /** A list of some of these words, at least one. */

@@ -3,6 +3,7 @@ import type { Level, Owner } from "../../cell/tenants/dedication/dedication.ts";
 import { levels } from "../../cell/tenants/dedication/dedication.ts";
 import { fills } from "../../cell/tenants/pools/attributes.ts";
 import { flavorPattern, mostUnits } from "../../cell/tenants/pools/flavors.ts";
+import { mostAllowed } from "../../cell/tenants/pools/offerings.ts";
 import { boolean, integer, list, nullable, oneOf, optional, pattern, record, text } from "../schema.ts";
 import { pathPattern, pathRule } from "./tenancy.ts";
 
@@ -57,6 +58,9 @@ export interface PoolUse {
   readonly cpuRatio?: number;
   readonly memoryPercent?: number;
   readonly fill?: "spread" | "pack";
+  /** Of which of these offerings its VMs are, and what they boot from. Absent: whatever they like. */
+  readonly offerings?: readonly string[];
+  readonly images?: readonly string[];
 }
 export interface PoolSummary extends PoolUse {
   readonly uid: string;
@@ -102,6 +106,8 @@ const use = {
   cpuRatio: optional(integer(1, 16)),
   memoryPercent: optional(integer(1, 100)),
   fill: optional(oneOf(...fills)),
+  offerings: optional(list(label, { most: mostAllowed })),
+  images: optional(list(text(512), { most: mostAllowed })),
 } as const;
 const owner = record<Owner>({ kind: oneOf("domain", "account"), path: text() });
 export const listedFlavor = record<ListedFlavor>({

@@ -139,6 +139,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     "vm extends VM { x.memory 1048576; }",
     "vm extends VM { x.memory 1024; }",
   ),
+  "cell/offering": cellPage(
+    "a VM of an offering that is none, or with more than it has",
+    "`x.placement.offering` names an `Offering` of the cell `root`, by which the operator says what a machine of that kind has at most and beside whom it stands. The VM writes its own `x.memory` and `x.cpus`, so that its text alone says what it costs, and may write no more than the offering has. `cells spec check` knows no offerings; `cells plan` asks the installation.",
+    'vm extends VM { x.memory 4096; x.placement.offering "small"; }',
+    'vm extends VM { x.memory 1024; x.placement.offering "small"; }',
+  ),
   "cell/management": cellPage(
     "the management network is not like others",
     "A subnet with `x.addressRange \"management\"` is the underlay itself, on which hosts and services find each other. Only the cell `root`, which is the operator's, may have one, and for its gateway the child cell to which it gives `x.gateway`. Its addresses are given out by nobody, so each interface there has a fixed `x.address`; an `x.cidr` can only repeat the underlay's; rules are not asked there.",
@@ -177,7 +183,7 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "cell/pool": requestPage(
     "a host flavour or a pool that cannot be so",
-    "A `HostFlavor` stands in the component `flavors` of the cell `root`, and `x.flavor` of a Host names one. A host goes into a flavour disabled and empty, since it takes nobody's VMs from then on but those of the pool that it is in; in a pool it keeps its flavour. A `Pool` and its `PoolHost`s stand in a cell that an account has in the cell `root`. A cell has at most 256 of the two together. Names are unique in a pool. A host leaves its pool disabled and empty: what is told names the VMs that are there.",
+    "A `HostFlavor` stands in the component `flavors` of the cell `root`, and `x.flavor` of a Host names one. A host goes into a flavour disabled and empty, since it takes nobody's VMs from then on but those of the pool that it is in; in a pool it keeps its flavour. A `Pool` and its `PoolHost`s stand in a cell that an account has in the cell `root`. A cell has at most 256 of the two together. `x.offerings` and `x.images` of a Pool have at most 64 words each; there are at most 256 offerings. Names are unique in a pool. A host leaves its pool disabled and empty: what is told names the VMs that are there.",
     'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.flavor "large"; } }   (h1 takes VMs)',
     'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "disabled"; } }\nand once h1 is empty\nhosts extends { h1 extends Host { x.flavor "large"; } }',
   ),

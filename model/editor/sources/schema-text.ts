@@ -50,7 +50,11 @@ export function kindText(kind: AttributeKind): string {
     case "groups":
       return 'list of multicast addresses, as in `["239.255.0.1"]`';
     case "labels":
-      return kind.paths ? 'list of paths of accounts, as in `["ROOT/acme/dev"]`' : 'list of words, as in `["ssd"]`';
+      return kind.paths
+        ? 'list of paths of accounts, as in `["ROOT/acme/dev"]`'
+        : kind.images
+          ? 'list of images, as in `["debian"]`'
+          : 'list of words, as in `["ssd"]`';
     case "rules":
       return 'list of rules, as in `["deny vm.console", "allow vm.*"]`';
     case "words":

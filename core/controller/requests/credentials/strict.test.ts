@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { peerName } from "../../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
 import { World } from "../../world.testing.ts";
 
@@ -45,4 +46,26 @@ test("who has not the right to hosts alone asks for none, and what asks for one 
   assert.match(put(shop({ web: vm("strict"), app: vm("strict") })), /^403 (?!.*shop\/web).*shop\/app/);
   assert.match(put(shop({ web: vm() })), /^200/, "and gives it up");
   assert.match(put(shop({ web: vm("strict") })), /^403/);
+});
+
+test("who has not that right asks for no offering that gives a host alone, nor for one of which nothing is known", () => {
+  const world = new World();
+  const of = (offering: string): JsonObject => ({ ...vm(), "x.placement.offering": offering });
+  const put = (json: JsonObject) => world.ask({ method: "PUT", path: "", json, lacks }).status;
+  assert.equal(put(shop({ web: of("shared") })), 403, "nothing is known of it");
+  const offerings = [
+    { name: "alone", memoryMiB: 64, cpus: 1, dedication: "strict" },
+    { name: "shared", memoryMiB: 64, cpus: 1, dedication: "preferred" },
+  ];
+  const value = { hosts: [], complete: false, offerings };
+  world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value });
+  assert.equal(put(shop({ web: of("shared") })), 200);
+  assert.equal(put(shop({ web: of("alone") })), 403);
+  const kid = (db: JsonObject): JsonObject => ({
+    "x.type": "CellController",
+    "x.name": "kid",
+    "x.cell": { kid: { "x.type": "Cell", db } },
+  });
+  assert.equal(put(shop({ kid: kid(of("alone")) })), 403, "in a child's first model");
+  assert.equal(put(shop({ kid: kid(of("shared")) })), 200);
 });

@@ -1,6 +1,7 @@
 import type { Cell, Element } from "../../../../model/cell/cell.ts";
 import { childDocument } from "../../../../model/cell/child-document.ts";
 import { follow, referenceIn } from "../../../../model/cell/reference.ts";
+import type { KnownOffering } from "../../../../model/cell/tenants/pools/offerings.ts";
 import { strictRight } from "../../../../model/contract/tenancy/verbs.ts";
 import { isObject, type Json, type JsonObject } from "../../../../model/json/json.ts";
 import type { Plan } from "../../../../model/plan/plan-types.ts";
@@ -16,43 +17,67 @@ export type Lacks = readonly string[];
 /** Why who lacks that right must not make this change; null: it asks for no host alone that was not asked for before. */
 export function whyNotStrict(
   lacks: Lacks | undefined,
-  { before, after, plan }: { readonly before: Cell | null; readonly after: Cell | null; readonly plan: Plan },
+  {
+    before,
+    after,
+    plan,
+    offerings = [],
+  }: {
+    readonly before: Cell | null;
+    readonly after: Cell | null;
+    readonly plan: Plan;
+    /** That are known. Of one that is not, nobody knows that it asks for no host alone. */
+    readonly offerings?: readonly KnownOffering[];
+  },
 ): string | null {
   if (lacks?.includes(strictRight) !== true || after === null) return null;
+  const shared = new Set(offerings.flatMap(({ name, dedication }) => (dedication === "strict" ? [] : [name])));
   const moved = new Map(
     plan.steps.flatMap(({ path, movedFrom }) => (movedFrom === undefined ? [] : [[path, movedFrom]])),
   );
   const anew = [...after.elements.values()].flatMap((element) => {
     const former = before?.elements.get(moved.get(element.path) ?? element.path);
-    const had = former === undefined ? [] : strictIn(former);
-    return strictIn(element)
+    const had = former === undefined ? [] : strictIn(former, shared);
+    return strictIn(element, shared)
       .filter((within) => !had.includes(within))
       .map((within) => `${element.path}${within}`);
   });
   if (anew.length === 0) return null;
   const named =
     anew.slice(0, mostNamed).join(", ") + (anew.length > mostNamed ? ` and ${anew.length - mostNamed} more` : "");
-  return `${named} would have a host alone (\`x.placement.dedication "strict"\`), and that needs the right ${strictRight}: an administrator of the account can give it; "preferred" needs none`;
+  return `${named} would have a host alone (\`x.placement.dedication "strict"\`, or an offering that is), and that needs the right ${strictRight}: an administrator of the account can give it; "preferred" needs none`;
 }
 const mostNamed = 5;
 
 /** Where in an element a VM asks for a host alone: "" for itself, and below a child cell that is given its first model, its path there. */
-function strictIn(element: Element): readonly string[] {
-  if (element.type === "VM") return element.placement.dedication === "strict" ? [""] : [];
-  return element.type === "CellController" ? [...strictInCell(element.cell, nameIn(element.path))] : [];
+function strictIn(element: Element, shared: ReadonlySet<string>): readonly string[] {
+  if (element.type === "VM") {
+    const { dedication, offering } = element.placement;
+    return isStrict(dedication, offering, shared) ? [""] : [];
+  }
+  return element.type === "CellController" ? [...strictInCell(element.cell, nameIn(element.path), shared)] : [];
 }
+/** @param shared names of offerings that ask for no host alone */
+const isStrict = (dedication: Json | undefined, offering: Json | undefined, shared: ReadonlySet<string>): boolean =>
+  dedication === "strict" || (typeof offering === "string" && !shared.has(offering));
 const nameIn = (path: string): string => path.split("/").at(-1) ?? path;
-function* strictInCell(json: Json | undefined, name: string): Generator<string> {
+function* strictInCell(json: Json | undefined, name: string, shared: ReadonlySet<string>): Generator<string> {
   const document = json === undefined ? null : childDocument(json, name);
-  if (document !== null) yield* strictBelow(document, [], document);
+  if (document !== null) yield* strictBelow(document, [], document, shared);
 }
 /** The first model goes to the child as it was written, so that what is meant may stand elsewhere in it (`<ref:…>`). */
-function* strictBelow(document: JsonObject, at: readonly string[], json: JsonObject): Generator<string> {
-  if (meant(document, at, json["x.placement.dedication"]) === "strict") yield ["", ...at].join("/");
+function* strictBelow(
+  document: JsonObject,
+  at: readonly string[],
+  json: JsonObject,
+  shared: ReadonlySet<string>,
+): Generator<string> {
+  const said = (name: string): Json | undefined => meant(document, at, json[name]);
+  if (isStrict(said("x.placement.dedication"), said("x.placement.offering"), shared)) yield ["", ...at].join("/");
   for (const [name, value] of Object.entries(json)) {
     if (name === "x.cell")
-      for (const within of strictInCell(value, at.at(-1) ?? name)) yield `${["", ...at].join("/")}${within}`;
-    else if (isObject(value)) yield* strictBelow(document, [...at, name], value);
+      for (const within of strictInCell(value, at.at(-1) ?? name, shared)) yield `${["", ...at].join("/")}${within}`;
+    else if (isObject(value)) yield* strictBelow(document, [...at, name], value, shared);
   }
 }
 function meant(document: JsonObject, at: readonly string[], json: Json | undefined): Json | undefined {

@@ -180,11 +180,14 @@ test("how a pool's hosts are to be used is told to Placers, until its owner take
   const wishes = (): unknown =>
     root
       .at<DesiredPooled>("placer", "pooled/")
-      .flatMap(({ pool }) => (pool === null ? [] : [[pool.cpuRatio, pool.memoryPercent, pool.fill]]));
-  root.hearPools("shop", [{ name: "a" }], undefined, { cpuRatio: 2, memoryPercent: 80, fill: "pack" });
-  assert.deepEqual(wishes(), [[2, 80, "pack"]]);
+      .flatMap(({ pool }) =>
+        pool === null ? [] : [[pool.cpuRatio, pool.memoryPercent, pool.fill, pool.offerings, pool.images]],
+      );
+  const all = { cpuRatio: 2, memoryPercent: 80, fill: "pack", offerings: ["small"], images: [] } as const;
+  root.hearPools("shop", [{ name: "a" }], undefined, all);
+  assert.deepEqual(wishes(), [[2, 80, "pack", ["small"], []]]);
   root.crash();
-  assert.deepEqual(wishes(), [[2, 80, "pack"]]);
+  assert.deepEqual(wishes(), [[2, 80, "pack", ["small"], []]]);
   root.hearPools("shop", [{ name: "a" }]);
-  assert.deepEqual(wishes(), [[undefined, undefined, undefined]]);
+  assert.deepEqual(wishes(), [[undefined, undefined, undefined, undefined, undefined]]);
 });

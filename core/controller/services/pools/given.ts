@@ -151,10 +151,12 @@ const wordOf = (
   ...wishesOf(pool),
 });
 /** Without what is absent. */
-export const wishesOf = ({ cpuRatio, memoryPercent, fill }: PoolWishes): PoolWishes => ({
+export const wishesOf = ({ cpuRatio, memoryPercent, fill, offerings, images }: PoolWishes): PoolWishes => ({
   ...(cpuRatio === undefined ? {} : { cpuRatio }),
   ...(memoryPercent === undefined ? {} : { memoryPercent }),
   ...(fill === undefined ? {} : { fill }),
+  ...(offerings === undefined ? {} : { offerings }),
+  ...(images === undefined ? {} : { images }),
 });
 /** First nothing new comes there; once all Placers have said so, and nothing is left, it is its flavour's again. */
 function leave(state: ControllerState, cell: Cell, record: PooledRecord): void {

@@ -60,3 +60,26 @@ test("offerings stand as root/offerings/<name> in the root cell, and nowhere els
   assert.deepEqual(refused("root", { small: offering }), ["root/small"]);
   assert.deepEqual(refused("shop", { offerings: { small: offering } }), ["shop/offerings/small"]);
 });
+
+test("a pool names so many offerings and images, and a cloud has so many offerings", () => {
+  const offering: JsonObject = { "x.type": "Offering", "x.memory": 512 };
+  const { state } = new World({ child: true });
+  const refused = (cell: "root" | "shop", inside: JsonObject): string => {
+    const checked = checkDocument({ [cell]: { "x.type": "Cell", ...inside } }, acceptedBefore);
+    assert.ok(checked.ok, JSON.stringify(checked));
+    const options = { ...state.options, cell: cell as typeof state.options.cell };
+    return poolRefusals({ ...state, options, cell: null }, checked.value)
+      .map(({ message }) => message)
+      .join();
+  };
+  const words = (count: number): string[] => Array.from({ length: count }, (_, at) => `word${at}`);
+  const pool = (more: JsonObject): JsonObject => ({ racks: { "x.type": "Pool", ...more } });
+  assert.equal(refused("shop", pool({ "x.offerings": words(64), "x.images": words(64) })), "");
+  assert.match(refused("shop", pool({ "x.offerings": words(65) })), /`x\.offerings` has 65 words, and may have 64/);
+  assert.match(refused("shop", pool({ "x.images": words(65) })), /`x\.images` has 65 words/);
+  const offerings = (count: number): JsonObject => ({
+    offerings: Object.fromEntries(words(count).map((name) => [name, offering])),
+  });
+  assert.equal(refused("root", offerings(256)), "");
+  assert.match(refused("root", offerings(257)), /has 257 Offerings, and may have 256/);
+});

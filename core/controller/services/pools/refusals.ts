@@ -1,8 +1,9 @@
-import type { Cell, OfferingElement, PoolHostElement } from "../../../../model/cell/cell.ts";
+import type { Cell, OfferingElement, PoolElement, PoolHostElement } from "../../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../../model/cell/identifiers.ts";
 import { named } from "../../../../model/cell/tenants/dedication/dedication.ts";
 import { isPoolElement } from "../../../../model/cell/tenants/pools/attributes.ts";
 import { changeFlavor } from "../../../../model/cell/tenants/pools/flavors.ts";
+import { mostAllowed, mostOfferings } from "../../../../model/cell/tenants/pools/offerings.ts";
 import type { Diagnostic } from "../../../../model/diagnostics/diagnostic.ts";
 import { type ControllerState, recordAt } from "../../state.ts";
 import { hostElements, hostOf, isRoot } from "../hosts.ts";
@@ -13,6 +14,7 @@ import { flavorsAt, flavorsOf, vmsAt } from "./given.ts";
 export function poolRefusals(state: ControllerState, cell: Cell, joining?: string): readonly Diagnostic[] {
   return [
     ...misplaced(state, cell),
+    ...tooManyOffered(cell),
     ...tooMany(state, cell),
     ...(isRoot(state) ? flavorRefusals(state, cell, joining) : ownersRefusals(state, cell)),
   ];
@@ -41,7 +43,7 @@ function misplaced(state: ControllerState, cell: Cell): readonly Diagnostic[] {
         ? []
         : [told(element, `\`${path}\` is a HostFlavor, and stands elsewhere than as \`${flavorsAt}<name>\``, hint)];
     }
-    if (hasPools(state)) return [];
+    if (hasPools(state)) return element.type === "Pool" ? listRefusals(element) : [];
     return [
       told(
         element,
@@ -50,6 +52,25 @@ function misplaced(state: ControllerState, cell: Cell): readonly Diagnostic[] {
       ),
     ];
   });
+}
+
+function listRefusals(element: PoolElement): readonly Diagnostic[] {
+  const lists = [
+    ["x.offerings", element.offerings],
+    ["x.images", element.images],
+  ] as const;
+  return lists.flatMap(([attribute, { length } = []]) =>
+    length <= mostAllowed
+      ? []
+      : [
+          told(
+            element,
+            `\`${attribute}\` has ${length} words, and may have ${mostAllowed}`,
+            `Leave some out, or \`${attribute}\` as a whole: then it takes all.`,
+            attribute,
+          ),
+        ],
+  );
 }
 
 const offeringsAt = "root/offerings/";
@@ -65,6 +86,15 @@ function offeringRefusals(state: ControllerState, element: OfferingElement): rea
   if (mode === undefined || planner === "ImplicitDedicationPlanner") return [];
   const why = `\`x.mode\` says how the ImplicitDedicationPlanner looks for a host, and \`x.planner\` is ${planner}`;
   return [told(element, why, 'Write `x.planner "ImplicitDedicationPlanner";`, or leave `x.mode` out.', "x.mode")];
+}
+
+/** Each Placer says all of them to each controller. */
+function tooManyOffered(cell: Cell): readonly Diagnostic[] {
+  const all = [...cell.elements.values()].filter(({ type }) => type === "Offering");
+  const [beyond] = all.slice(mostOfferings);
+  if (beyond === undefined) return [];
+  const why = `The cell has ${all.length} Offerings, and may have ${mostOfferings}`;
+  return [told(beyond, why, "Leave some out: those that no VM names are not missed.")];
 }
 
 /**

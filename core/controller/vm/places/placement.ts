@@ -44,6 +44,7 @@ export function desirePlacements(state: ControllerState): void {
       ...(isAsked ? { moveTo: move.to } : {}),
       ...(run.restart === true ? { restart: true as const } : {}),
       ...(run.least === undefined ? {} : { has: { memoryMiB: run.memoryMiB + besideMiB, cpus: run.cpus } }),
+      ...(run.image === undefined ? {} : { image: run.image }),
       ...modeAsked(state),
     } satisfies DesiredPlacement);
   });

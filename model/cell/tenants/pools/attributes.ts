@@ -89,12 +89,22 @@ export const poolSchemas = {
     "x.memoryPercent": {
       kind: { kind: "integer", minimum: 1, maximum: 100 },
       effect: "change",
-      docs: "How much of the memory of its hosts is promised, in hundredths: what is left is room for a host that is lost. Absent: 100, as elsewhere.",
+      docs: "How much of the memory of its hosts is promised, in hundredths. What is left nobody gets, whatever is lost. Absent: 100, as elsewhere.",
     },
     "x.fill": {
       kind: { kind: "choice", values: fills },
       effect: "change",
       docs: 'Which of its hosts a VM gets: "spread" the emptiest, "pack" the fullest that has room. Absent: "spread".',
+    },
+    "x.offerings": {
+      kind: { kind: "labels" },
+      effect: "change",
+      docs: "Offerings of which a VM has to be that comes to its hosts (`x.placement.offering`); what runs there goes on. Absent: of any, or of none.",
+    },
+    "x.images": {
+      kind: { kind: "labels", images: true },
+      effect: "change",
+      docs: "What a VM has to boot from that comes to its hosts: names of images, or volumes of other cells, `//images.cells.internal/debian`. Absent: whatever it likes.",
     },
   },
   PoolHost: {
@@ -176,12 +186,15 @@ export function poolFields(type: OfPools["type"], values: Values): Fields<OfPool
     const cpuRatio = values.number("x.cpuRatio");
     const memoryPercent = values.number("x.memoryPercent");
     const fill = values.text("x.fill") === undefined ? undefined : values.needChoice("x.fill", fills);
+    const [offerings, images] = [values.texts("x.offerings"), values.texts("x.images")];
     return {
       type,
       ...(authorised === undefined ? {} : { authorised }),
       ...(cpuRatio === undefined ? {} : { cpuRatio }),
       ...(memoryPercent === undefined ? {} : { memoryPercent }),
       ...(fill === undefined ? {} : { fill }),
+      ...(offerings === undefined ? {} : { offerings }),
+      ...(images === undefined ? {} : { images }),
     };
   }
   const zone = values.text("x.zone");
@@ -222,6 +235,8 @@ export function describedPool(
         ["x.cpuRatio", element.cpuRatio],
         ["x.memoryPercent", element.memoryPercent],
         ["x.fill", element.fill],
+        ["x.offerings", element.offerings],
+        ["x.images", element.images],
       ];
     case "PoolHost":
       return [

@@ -1,0 +1,46 @@
+import type { Element, VmElement } from "../cell/cell.ts";
+import { named } from "../cell/tenants/dedication/dedication.ts";
+import { type KnownOffering, offeringOf } from "../cell/tenants/pools/offerings.ts";
+import { closestName } from "../diagnostics/closest-name.ts";
+import type { ReportFault } from "./fault.ts";
+
+/** A VM names an offering that there is, and has no more than that. */
+export function checkOfferings(
+  elements: readonly Element[],
+  offerings: readonly KnownOffering[],
+  fault: ReportFault,
+): void {
+  for (const element of elements) if (element.type === "VM") checkVm(element, offerings, fault);
+}
+
+function checkVm(vm: VmElement, offerings: readonly KnownOffering[], fault: ReportFault): void {
+  const { path, placement, memoryMiB, cpus } = vm;
+  const name = offeringOf(placement);
+  if (name === null) return;
+  const offering = offerings.find((each) => each.name === name);
+  if (offering === undefined) {
+    const there = offerings.map((each) => each.name);
+    const close = closestName(name, there);
+    const meant = close === undefined ? "" : `Did you mean \`${close}\`? `;
+    const all = `${meant}There are ${named(there)}.`;
+    fault("cell/offering", `There is no offering \`${name.slice(0, 100)}\``, path, {
+      attribute: "x.placement.offering",
+      hint: there.length === 0 ? "The operator offers none: leave it out." : all,
+    });
+    return;
+  }
+  for (const { attribute, has, most, unit } of [
+    { attribute: "x.memory", has: memoryMiB, most: offering.memoryMiB, unit: "MiB" },
+    { attribute: "x.cpus", has: cpus, most: offering.cpus, unit: "processors" },
+  ])
+    if (has > most)
+      fault(
+        "cell/offering",
+        `\`${path}\` has ${has} ${unit}, and a VM of the offering \`${name}\` at most ${most}`,
+        path,
+        {
+          attribute,
+          hint: `Write \`${attribute} ${most}\` or less, or name another offering.`,
+        },
+      );
+}
