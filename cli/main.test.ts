@@ -282,6 +282,30 @@ test("why ends with 1 for a blocked connection", async () => {
   });
 });
 
+test("why of a VM says on demand of each host whether it takes it", async () => {
+  const answer = { path: "shop/web", type: "VM", phase: "waiting", reason: null, checks: [], verdict: "It waits." };
+  const refusal = { kind: "memory", why: "needs 512 MiB, 64 MiB free", lifts: "ask for at most 64 MiB" };
+  const hosts = [
+    { host: "h1", refusal, alerts: [] },
+    { host: "h2", alerts: [] },
+  ];
+  const answers = {
+    "GET /cells/shop/why?element=shop%2Fweb": { status: 200, body: answer },
+    "GET /placement/try?vm=shop%2Fweb": { status: 200, body: { vm: "shop/web", from: null, hosts } },
+  };
+  await withGateway(answers, async (config) => {
+    const { stdout } = await cells(["why", "shop/web", "--hosts"], config);
+    assert.match(
+      stdout,
+      / {2}h1: needs 512 MiB, 64 MiB free; to lift that: ask for at most 64 MiB\n {2}h2: takes it\n$/,
+    );
+    const { hosts: told } = JSON.parse((await cells(["why", "shop/web", "--hosts", "-o", "json"], config)).stdout);
+    assert.deepEqual(told, hosts);
+    assert.doesNotMatch((await cells(["why", "shop/web"], config)).stdout, /h1/);
+    assert.equal((await cells(["why", "shop/a", "shop/b", "--hosts"], config)).code, 2);
+  });
+});
+
 test("events are read from a stream however it is cut", async () => {
   const bytes = new TextEncoder().encode('id: 1\ndata: {"id":1,"reason":"ä"}\n\n: beat\n\ndata: {"id":2}\r\n\r\n');
   const pieces = async function* (): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,8 @@
+import type { Trial } from "../../model/contract/operator/placement.ts";
 import { parseConnection } from "../connection/connection.ts";
 import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { renderElementAnswer, renderWhy } from "../output/render.ts";
-import { exitCodes } from "../terminal/failure.ts";
+import { exitCodes, usage } from "../terminal/failure.ts";
 import { onlyCell } from "./model/get.ts";
 
 /** `cells why`. */
@@ -12,12 +13,17 @@ const isPath = (text: string): boolean => text.includes("/") && !text.startsWith
  * Of a connection: exit code 0 when it passes, 1 when it is blocked. Of an element, a group or a cell: 0 when it is as
  * declared, 1 when something holds it up.
  */
-export const why = async (context: Context, words: readonly string[], protocol: string | undefined): Promise<void> => {
+export const why = async (
+  context: Context,
+  words: readonly string[],
+  { protocol, hosts = false }: { readonly protocol?: string; readonly hosts?: boolean } = {},
+): Promise<void> => {
   const [only] = words;
   if (only !== undefined && words.length === 1 && /^[^\s:>→]+$/.test(only) && protocol === undefined) {
-    await whyElement(context, only);
+    await whyElement(context, only, hosts);
     return;
   }
+  if (hosts) throw usage("`--hosts` is about one VM: write its path alone, shop/web/vm");
   const connection = parseConnection(words, protocol);
   const client = context.client();
   // A path says which cell it is about; names of guests are of that cell, or of the only one.
@@ -31,10 +37,25 @@ export const why = async (context: Context, words: readonly string[], protocol: 
   if (!answer.allowed) process.exitCode = exitCodes.refused;
 };
 
-const whyElement = async (context: Context, pathText: string): Promise<void> => {
+const whyElement = async (context: Context, pathText: string, byHost: boolean): Promise<void> => {
   const { cell, path } = cellOfPath(pathText);
-  const answer = await context.client().whyElement(cell, path);
-  if (context.json) printJson(context, answer);
+  const client = context.client();
+  const answer = await client.whyElement(cell, path);
+  const tried = byHost ? await client.ask("tryPlacement", { parameters: {}, query: { vm: pathText } }) : null;
+  if (context.json) printJson(context, tried === null ? answer : { ...answer, hosts: tried.hosts });
   else context.terminal.print(renderElementAnswer(answer, context.terminal.paint));
+  if (!context.json && tried !== null) context.terminal.print(byHostText(tried.hosts));
   if (answer.checks.some(({ passes }) => !passes)) process.exitCode = exitCodes.refused;
 };
+
+/** Of each host whether it would take the VM now, and why not. */
+function byHostText(hosts: readonly Trial[]): string {
+  if (hosts.length === 0) return "there is no other host";
+  return hosts
+    .map(({ host, refusal }) => {
+      if (refusal === undefined) return `  ${host}: takes it`;
+      const { why: because, lifts } = refusal;
+      return `  ${host}: ${because}${lifts === "" ? "" : `; to lift that: ${lifts}`}`;
+    })
+    .join("\n");
+}

@@ -316,10 +316,11 @@ const viewCommands = (program: Command, context: () => Context): void => {
         'a path, or "A -> B:port/protocol", or A B port; ends are paths, addresses or names of guests',
       )
       .option("-p, --protocol <protocol>", "tcp, udp or icmp (default: tcp with a port, else icmp)")
+      .option("--hosts", "of a VM also whether each host takes it now, and why not: the operator's to ask")
       .allowUnknownOption()
-      .action(async (words, options) => (await explanations()).why(context(), words, options.protocol)),
+      .action(async (words, options) => (await explanations()).why(context(), words, options)),
     [
-      "cells why shop/web/vm",
+      "cells why shop/web/vm --hosts",
       'cells why "shop/web/vm -> shop/app/vm:8080"',
       'cells why "shop/web/vm -> app1:53/udp"',
       "cells why shop",

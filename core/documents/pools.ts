@@ -130,3 +130,7 @@ export interface HadBefore {
   /** What it has at `at`, by its nice wishes more than it has to have. Absent: that. */
   readonly has?: PlacedAmounts;
 }
+export interface BootsFrom {
+  /** The image, or the volume of another cell, where it asks for a pool. Absent: nothing that has a name, or its controller is of a version before. */
+  readonly image?: string;
+}

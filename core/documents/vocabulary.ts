@@ -1,4 +1,4 @@
-import type { Advice, RefusedBy } from "../../model/cause/cause.ts";
+import type { Advice, RefusedBy, Refusing } from "../../model/cause/cause.ts";
 import type { HostAdministration } from "../../model/cell/cell.ts";
 import type {
   CellName,
@@ -20,7 +20,7 @@ import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { OfInstance, OfMode } from "./network/modes.ts";
 import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
-import type { GivenMore, HadBefore, PlacedTerms, WishesMet } from "./pools.ts";
+import type { BootsFrom, GivenMore, HadBefore, PlacedTerms, WishesMet } from "./pools.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { Granted, GrownDisk, Holding, Kept, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
 
@@ -286,7 +286,7 @@ export interface ActualName extends Progress {
 
 // --- placement -------------------------------------------------------------------------------------------------
 
-export interface DesiredPlacement extends OfMode, HadBefore {
+export interface DesiredPlacement extends OfMode, HadBefore, BootsFrom {
   readonly vm: Uid;
   readonly path: ElementPath;
   readonly cell: CellName;
@@ -307,8 +307,6 @@ export interface DesiredPlacement extends OfMode, HadBefore {
   readonly moveTo?: HostName;
   /** Its host was lost: it may have a place that is kept for that. */
   readonly restart?: true;
-  /** What it boots from, where it asks for a pool. Absent: nothing that has a name, or its controller is of a version before. */
-  readonly image?: string;
   /** It was stopped there lately: it takes no room, and counts for groups and for what is held by who is there. */
   readonly off?: true;
 }
@@ -319,21 +317,18 @@ export interface DesiredHost {
 }
 export const hostKey = (host: HostName): string => `host/${host}`;
 export type HostRefusal = RefusedBy;
-export interface ActualPlacement extends Progress, WishesMet, GivenMore {
+export interface ActualPlacement extends Progress, Refusing, WishesMet, GivenMore {
   readonly incarnation: number;
   readonly host: HostName | null;
   /** `ActualHost.boot` of that host when it was chosen. */
   readonly boot?: number;
   readonly terms?: PlacedTerms;
-  /** Per host why it cannot hold the VM; empty when placed. */
-  readonly refusals: readonly HostRefusal[];
   readonly advice?: Advice;
   /** It is to go elsewhere, where room is kept (`to`), or nowhere yet (null), and per host why. Absent: it stays. */
   readonly leave?: Leave;
 }
-export interface Leave {
+export interface Leave extends Refusing {
   readonly to: HostName | null;
-  readonly refusals: readonly HostRefusal[];
 }
 /** What hosts can hold when empty, and what is said of them (absent: of a version before). `complete` false: some host was never heard of. */
 export interface HostOffers {

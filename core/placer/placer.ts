@@ -1,3 +1,4 @@
+import { refusedText } from "../../model/cause/words.ts";
 import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
@@ -34,6 +35,7 @@ import {
   takeDeath,
 } from "../presence/group/deaths.ts";
 import { adviceFor } from "./advice/advice.ts";
+import { toldOf } from "./advice/told.ts";
 import {
   type HostView,
   nobody,
@@ -436,8 +438,6 @@ function placeKept(state: PlacerState, { client, document }: Wanted): Placed | n
   return placed === null || "refusals" in placed ? null : placed;
 }
 
-/** In the one sentence that is said beside what each host says. */
-const mostNamed = 16;
 function tryPlace(state: PlacerState, wanted: Wanted): void {
   const { client, document } = wanted;
   const { vm, incarnation, off, on = off === true ? document.at : undefined } = document;
@@ -459,12 +459,12 @@ function tryPlace(state: PlacerState, wanted: Wanted): void {
     state.waiting.add(vm);
     state.refused.add(vm);
     const { refusals, said = "there is no host" } = placed;
-    const named = refusals.slice(0, mostNamed).map(({ host, why }) => `${host}: ${why}`);
-    const more = refusals.length > named.length ? [`and ${refusals.length - named.length} hosts more`] : [];
-    const reason = refusals.length === 0 ? said : `no host can hold it (${[...named, ...more].join("; ")})`;
+    const told = toldOf(refusals);
+    const reason = refusals.length === 0 ? said : `no host can hold it (${refusedText(told)})`;
     const advice = adviceFor(state, wanted, refusals);
     publish(state.outbox, actualKey(client, `placement/${vm}`), {
-      ...toActual("waiting", reason, incarnation, null, refusals),
+      ...toActual("waiting", reason, incarnation, null, told.refusals),
+      ...(told.counts === undefined ? {} : { counts: told.counts }),
       ...(advice === undefined ? {} : { advice }),
     });
     return;

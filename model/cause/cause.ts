@@ -58,10 +58,20 @@ export const refusalKinds = [
 ] as const;
 export type RefusalKind = (typeof refusalKinds)[number];
 
+/** How many hosts a rule keeps away (`RefusalKind`; of later versions others). */
+export interface ByRule {
+  readonly kind: string;
+  readonly hosts: number;
+}
+/** Hosts that do not take a VM. */
+export interface Refusing {
+  readonly refusals: readonly RefusedBy[];
+  /** Of all hosts, where `refusals` are some of them alone, one for each rule at least. Absent: they are all. */
+  readonly counts?: readonly ByRule[];
+}
 /** Why a VM has no host, in short. */
 export interface Advice {
-  /** By rules (`RefusalKind`; of later versions others): how many hosts each keeps away. */
-  readonly rules: readonly { readonly kind: string; readonly hosts: number }[];
+  readonly rules: readonly ByRule[];
   /** What to write with which it would have had a place; null: nothing that it asks for is the reason. */
   readonly change: string | null;
 }
@@ -120,14 +130,13 @@ export interface CauseFacts {
   // --- a VM's life
   readonly "asks-for-host": Nothing;
   /** `said`: of a Placer that named no host. */
-  readonly "no-host": {
-    readonly refusals: readonly RefusedBy[];
+  readonly "no-host": Refusing & {
     readonly said: string | null;
     /** Absent: a Placer that gives none, or not now. */
     readonly advice?: Advice;
   };
   /** It is to leave its host, where it runs on until there is room elsewhere. */
-  readonly "cannot-leave": AtHost & { readonly refusals: readonly RefusedBy[] };
+  readonly "cannot-leave": AtHost & Refusing;
   /** The same, once that VM is well. */
   readonly "leaves-after": AtHost & OfVm;
   /** The root controller's own: another host starts it once this one is off. */

@@ -1,5 +1,5 @@
 import type { Cause, CauseFacts, CauseKind, EndKind, Foreign } from "./cause.ts";
-import { andRoughly, serviceNamed, upgradeRemedy } from "./words.ts";
+import { andRoughly, refusedText, serviceNamed, upgradeRemedy } from "./words.ts";
 
 /*
  * Causes as sentences: the one place where a cause becomes words. They follow from the cause alone, so that a client can make
@@ -88,12 +88,12 @@ const words: Words = {
     `another machine has the name ${host} by now, and the former one may still run it: make sure that its power is off, then \`cells orphans release host.${host}\``,
 
   "asks-for-host": () => "asks for a host",
-  "no-host": ({ refusals, said }) =>
-    refusals.length === 0
-      ? (said ?? "no host can hold it")
-      : `no host can hold it: ${refusals.map(({ host, why }) => `${host}: ${why}`).join("; ")}`,
-  "cannot-leave": ({ host, refusals }) =>
-    `it is to leave ${host}, and runs on there: no other host can hold it${refusals.length === 0 ? "" : `: ${refusals.map((each) => `${each.host}: ${each.why}`).join("; ")}`}`,
+  "no-host": (refusing) =>
+    refusing.refusals.length === 0
+      ? (refusing.said ?? "no host can hold it")
+      : `no host can hold it: ${refusedText(refusing)}`,
+  "cannot-leave": ({ host, ...refusing }) =>
+    `it is to leave ${host}, and runs on there: no other host can hold it${refusing.refusals.length === 0 ? "" : `: ${refusedText(refusing)}`}`,
   "leaves-after": ({ host, vm }) => `it leaves ${host} once ${vm} is well`,
   "leaves-with-its-host": ({ host }) =>
     `it runs on at ${host}: it is the root controller's, which another host starts when ${host} is off`,

@@ -1,4 +1,5 @@
 import type { PeerName } from "../cell/identifiers.ts";
+import type { Refusing } from "./cause.ts";
 
 /** Words that sentences about causes and what lifts them have in common. */
 /** Names of some, and how many there are beside them. */
@@ -22,6 +23,11 @@ const byRule: Readonly<Record<string, string>> = {
 export function rulesText(rules: readonly { readonly kind: string; readonly hosts: number }[]): string {
   const all = rules.reduce((sum, { hosts }) => sum + hosts, 0);
   return `of ${all} hosts that it may know of ${rules.map(({ kind, hosts }) => `${hosts} ${hosts === 1 ? "is" : "are"} ${byRule[kind] ?? kind}`).join(", ")}`;
+}
+/** Each host that is named, and of the rest how many each rule keeps away. */
+export function refusedText({ refusals, counts }: Refusing): string {
+  const named = refusals.map(({ host, why }) => `${host}: ${why}`);
+  return [...named, ...(counts === undefined ? [] : [rulesText(counts)])].join("; ");
 }
 /** What to do where nothing that a VM asks for is the reason that it has no host. */
 export const noChange = "nothing that it asks for is the reason: let one more host join, or make room";

@@ -1,6 +1,7 @@
 import {
   type Advice,
   type Because,
+  type ByRule,
   type Cause,
   type CauseFacts,
   type CauseKind,
@@ -42,6 +43,7 @@ const ofVm = { vm: path };
 const commanded = { target: text() };
 const foreign = { domain: text(), path: text() };
 
+const byRules = list(record<ByRule>({ kind: text(), hosts: integer() }));
 const refusals = list(
   record<CauseFacts["no-host"]["refusals"][number]>({
     ...atHost,
@@ -77,15 +79,16 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   "asks-for-host": {},
   "no-host": {
     refusals,
+    counts: optional(byRules),
     said: nullable(text()),
     advice: optional(
       record<Advice>({
-        rules: list(record<Advice["rules"][number]>({ kind: text(), hosts: integer() })),
+        rules: byRules,
         change: nullable(text()),
       }),
     ),
   },
-  "cannot-leave": { ...atHost, refusals },
+  "cannot-leave": { ...atHost, refusals, counts: optional(byRules) },
   "leaves-after": { ...atHost, ...ofVm },
   "leaves-with-its-host": atHost,
   "connects-volumes": {},

@@ -102,12 +102,13 @@ function checksOf(causes: readonly Cause[], path: string): readonly ElementCheck
     .filter((cause) => !isPast(cause) || past.length === causes.length)
     .flatMap((cause, index) => {
       if (cause.kind === "no-host" && cause.refusals.length > 0) {
-        const { advice, ...byHost } = cause;
+        const { advice, counts, ...byHost } = cause;
+        const rules = advice?.rules ?? counts;
         const each = cause.refusals.map(({ host, why, lifts, ...more }): ElementCheck => {
           const one: Cause = { ...byHost, refusals: [{ host, why, lifts, ...more }] };
           return failed(`host ${host}`, [one], why);
         });
-        return advice === undefined ? each : [failed("a host", [cause], rulesText(advice.rules)), ...each];
+        return rules === undefined ? each : [failed("a host", [cause], rulesText(rules)), ...each];
       }
       const ended = index === 0 ? past.filter((each) => each !== cause) : [];
       const told = ended[0]?.kind === "ended" ? [...ended, cause] : [cause, ...ended];

@@ -28,9 +28,10 @@ export function leavingOf(state: ControllerState, vm: VmRecord, run: Run): Leavi
   if (leave === undefined || run.host === null || run.stage !== "running") return null;
   const { host } = run;
   if (isOwnVm(state, vm.uid)) return { waits: { kind: "leaves-with-its-host", host } };
-  if (leave.to === null) return { waits: { kind: "cannot-leave", host, refusals: leave.refusals } };
+  const { to, ...refused } = leave;
+  if (to === null) return { waits: { kind: "cannot-leave", host, ...refused } };
   const other = heldUpBy(state, vm);
-  return other === null ? { to: leave.to } : { waits: { kind: "leaves-after", host, vm: other.path } };
+  return other === null ? { to } : { waits: { kind: "leaves-after", host, vm: other.path } };
 }
 
 /** A service that others rest on, and not the controller of a cell alone. */

@@ -1,4 +1,4 @@
-import type { Advice, RefusalKind } from "../../../model/cause/cause.ts";
+import type { Advice, ByRule, RefusalKind } from "../../../model/cause/cause.ts";
 import {
   type PlacementSettingName,
   type PlacementSettings,
@@ -97,8 +97,9 @@ const refusalKind: Reader<RefusalKind> = branded(
 /** Rules of this version and later ones. */
 const mostRules = 64;
 const refusal = object<HostRefusal>({ host: hostText, why: sentence, lifts: sentence, kind: optional(refusalKind) });
-const leave = object<Leave>({ to: nullable(hostText), refusals: list(refusal, most.hosts) });
-const ruled = object<Advice["rules"][number]>({ kind: refusalKind, hosts: count });
+const ruled = object<ByRule>({ kind: refusalKind, hosts: count });
+const refused = { refusals: list(refusal, most.hosts), counts: optional(list(ruled, mostRules)) } as const;
+const leave = object<Leave>({ to: nullable(hostText), ...refused });
 const advice = object<Advice>({ rules: list(ruled, mostRules), change: nullable(sentence) });
 export const actualPlacement = document(
   object<ActualPlacement>({
@@ -109,7 +110,7 @@ export const actualPlacement = document(
     terms: optional(placedTerms),
     nice: optional(list(word, mostNice)),
     given: optional(amounts),
-    refusals: list(refusal, most.hosts),
+    ...refused,
     advice: optional(advice),
     leave: optional(leave),
   }),

@@ -5,6 +5,7 @@ import { askerOf } from "../owners.ts";
 import { isSparing, placeSparing } from "../room/spare.ts";
 import type { PlacerState, Wanted } from "../state.ts";
 import { changeText, smallestChange } from "./change.ts";
+import { countsOf } from "./told.ts";
 
 /** So many are advised anew in one round over those that wait; of the others what was said before still stands. */
 const mostInARound = 16;
@@ -16,9 +17,7 @@ export function adviceFor(state: PlacerState, wanted: Wanted, refusals: readonly
   const { vm } = wanted.document;
   if (advised.count >= mostInARound || refusals.length === 0) return advised.last.get(vm);
   advised.count += 1;
-  const counts = new Map<string, number>();
-  for (const { kind = "other" } of refusals) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  const rules = [...counts].map(([kind, hosts]) => ({ kind, hosts })).sort((one, other) => other.hosts - one.hosts);
+  const rules = countsOf(refusals);
   const asker = askerOf(state, wanted.client);
   const places = (request: DesiredPlacement): boolean =>
     isSparing(state, request)

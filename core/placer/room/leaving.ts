@@ -3,6 +3,7 @@ import { alertsOf, type Crossing, type CrossingAlert } from "../../../model/cell
 import { rootCell } from "../../documents/cells.ts";
 import type { HostRefusal, Leave } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson, write } from "../../outbox.ts";
+import { toldOf } from "../advice/told.ts";
 import { type HostView, noUse, type Reservation, release, reserve } from "../candidate.ts";
 import { neighboursOf } from "../filters/implicit.ts";
 import type { Amounts } from "../filters/wishes.ts";
@@ -115,7 +116,7 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
     to !== "anywhere" && to !== null && hosts.length === 0
       ? [{ host: to, kind: "unreachable", why: "there is no such host", lifts: "let it join" }]
       : placed.refusals;
-  return { to: null, refusals };
+  return { to: null, ...toldOf(refusals) };
 }
 
 /** What it has to have: elsewhere it may get less than it has here by its nice wishes. */

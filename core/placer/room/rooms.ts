@@ -1,3 +1,4 @@
+import { refusedText } from "../../../model/cause/words.ts";
 import type { CellName, ElementPath, HostName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredHost } from "../../documents/vocabulary.ts";
@@ -54,10 +55,10 @@ export function rooms(state: PlacerState): Json {
 
 function leavingFrom({ leaving, reservations }: PlacerState, from: HostName): readonly LeavingVm[] {
   return [...leaving]
-    .flatMap(([vm, { to, refusals }]): readonly LeavingVm[] => {
+    .flatMap(([vm, leave]): readonly LeavingVm[] => {
       const { cell, path, host } = reservations.get(vm) ?? {};
       if (cell === undefined || path === undefined || host !== from) return [];
-      const why = refusals.map((each) => `${each.host}: ${each.why}`).join("; ");
+      const [{ to }, why] = [leave, refusedText(leave)];
       const reason = to !== null ? null : why === "" ? "there is no other host" : why;
       return [{ cell, path, to, reason }];
     })

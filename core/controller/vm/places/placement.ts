@@ -88,9 +88,10 @@ export function givenBy(
 }
 
 /** Why there is no host yet, host by host. */
-export const noHost = ({ refusals, reason, advice }: ActualPlacement): CauseOf<"no-host"> => ({
+export const noHost = ({ refusals, counts, reason, advice }: ActualPlacement): CauseOf<"no-host"> => ({
   kind: "no-host",
   refusals,
+  ...(counts === undefined ? {} : { counts }),
   said: refusals.length === 0 ? reason : null,
   ...(advice === undefined ? {} : { advice }),
 });

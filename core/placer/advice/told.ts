@@ -1,0 +1,30 @@
+import type { ByRule, Refusing } from "../../../model/cause/cause.ts";
+import type { HostRefusal } from "../../documents/vocabulary.ts";
+
+/*
+ * What a Placer says of hosts that refuse a VM: of so many each one, and of more how many each rule keeps away, with a host for each rule. A
+ * document of one sentence for each host of thousands would be written for each VM that waits, and read by nobody. Each one is told whoever
+ * asks for it (`GET /placement/try`).
+ */
+export const mostTold = 16;
+
+export function toldOf(refusals: readonly HostRefusal[]): Refusing {
+  if (refusals.length <= mostTold) return { refusals };
+  const rules = new Set<string>();
+  const firsts = new Set<HostRefusal>();
+  for (const each of refusals) {
+    const { kind = "other" } = each;
+    if (rules.has(kind)) continue;
+    rules.add(kind);
+    if (firsts.size < mostTold) firsts.add(each);
+  }
+  for (const each of refusals) if (firsts.size < mostTold) firsts.add(each);
+  return { refusals: refusals.filter((each) => firsts.has(each)), counts: countsOf(refusals) };
+}
+
+/** How many hosts each rule keeps away; the one that keeps most first. */
+export function countsOf(refusals: readonly HostRefusal[]): readonly ByRule[] {
+  const counts = new Map<string, number>();
+  for (const { kind = "other" } of refusals) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return [...counts].map(([kind, hosts]) => ({ kind, hosts })).sort((one, other) => other.hosts - one.hosts);
+}
