@@ -120,6 +120,19 @@ const values: Readonly<Record<string, Followed>> = {
     vmWith("x.placement.zone 1;"),
     vmWith('x.placement.zone "z1";'),
   ),
+  'Write a name, as in `x.placement.offering "small";`': within(
+    vmWith("x.placement.offering 1;"),
+    vmWith('x.placement.offering "small";'),
+  ),
+  'Write ["debian"].': within(
+    'racks extends Pool { x.images "debian"; }',
+    'racks extends Pool { x.images ["debian"]; }',
+  ),
+  "Write the name of an image, or a volume of another cell as //shop.cells.internal/debian": within(
+    'racks extends Pool { x.images ["/debian"]; }',
+    'racks extends Pool { x.images ["debian"]; }',
+    'racks extends Pool { x.images ["//shop.cells.internal/debian"]; }',
+  ),
   'Write it as `x.placement.groups ["DedicatedGrp-dev"];`': within(
     vmWith("x.placement.groups [1];"),
     vmWith('x.placement.groups ["DedicatedGrp-dev"];'),

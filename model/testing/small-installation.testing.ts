@@ -13,5 +13,6 @@ export const smallInstallation: Supply = {
     largestCopyMiB: sizeMiB,
     promisableMiB: sizeMiB,
   },
+  offerings: [{ name: "small", memoryMiB: 1024, cpus: 2 }],
   addresses: { internal: pool, external: pool, reserved: [], shortestPrefix: 16, longestPrefix: 29 },
 };

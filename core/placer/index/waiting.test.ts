@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { Input } from "../../env.ts";
+import { toJson } from "../../outbox.ts";
 import { below, seedOf } from "../../random.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
@@ -15,11 +16,9 @@ test("of many hosts one that has room again is found, and what is said of the ot
   const { say, want, get } = world(names);
   for (const name of names) say(name, host(name));
   want("vm", 5000);
-  assert.equal(get("vm")?.refusals.length, names.length);
-  assert.match(
-    get("vm")?.reason ?? "",
-    new RegExp(`^no host can hold it \\(h0: .*; and ${names.length - 16} hosts more\\)$`),
-  );
+  assert.deepEqual([get("vm")?.refusals.length, get("vm")?.counts], [16, [{ kind: "memory", hosts: names.length }]]);
+  const all = `of ${names.length} hosts that it may know of ${names.length} are without the memory`;
+  assert.match(get("vm")?.reason ?? "", new RegExp(`^no host can hold it \\(h0: .*; ${all}\\)$`));
   say("h7", host("h7", 2000));
   const whyOf7 = (): string | undefined => get("vm")?.refusals.find((each) => each.host === "h7")?.why;
   assert.match(whyOf7() ?? "", /3000 MiB are free/, "not said anew at once");
@@ -27,6 +26,23 @@ test("of many hosts one that has room again is found, and what is said of the ot
   assert.match(whyOf7() ?? "", /1000 MiB are free/);
   say("h11", host("h11", 9000));
   assert.equal(get("vm")?.host, "h11");
+});
+
+test("all that a host has room for as it joins is placed by one step, and so by one commit", () => {
+  const { say, want, get, input } = world(["h1", "h2"]);
+  say("h1", host("h1", 1000));
+  say("h2", null);
+  const vms = Array.from({ length: 100 }, (_, at) => `v${at}`);
+  for (const vm of vms) want(vm, 20);
+  assert.ok(vms.every((vm) => get(vm)?.phase === "waiting"));
+  const written = input({
+    kind: "actual",
+    from: peerName("host.h2"),
+    key: "host",
+    value: toJson(host("h2", 9000)),
+  }).filter((effect) => effect.kind === "write");
+  assert.equal(written.length, vms.length);
+  assert.ok(vms.every((vm) => get(vm)?.host === "h2"));
 });
 
 test("who has to be beside another is tried everywhere once that one has gone, however little room it leaves", () => {

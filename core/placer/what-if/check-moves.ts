@@ -23,6 +23,8 @@ interface Vm {
   readonly wishes: JsonObject;
   /** Of Eucalyptus, that its cell has; absent: Diverter's alone. */
   readonly networkMode?: string;
+  /** What it boots from, where it asks for a pool; absent: nothing with a name. */
+  readonly image?: string;
 }
 const texts = (value: unknown): readonly string[] =>
   (Array.isArray(value) ? value : [value]).filter((each) => typeof each === "string");
@@ -49,6 +51,8 @@ export function* faultsOf(state: PlacerState, moves: readonly Move[]): Sliced<re
       const all = isInGroups ? [...vms.values()] : [];
       for (const fault of faultsAt(state, { view: views.get(to), there, all }, vm))
         say(`${vm.path} to ${to}: ${fault}`);
+      if (isStrict(vm) && !vm.isSystem && isLastLeft(state, byHost, vm, to))
+        say(`${vm.path} to ${to}: it is one of the last that are left to the cloud's own VMs`);
       yield all.length * littleAs;
       byHost.get(from)?.delete(vm);
       vm.host = to;
@@ -74,8 +78,9 @@ function* vmsOf({ reservations, wanted, usage, owners }: PlacerState): Sliced<Ma
     const isSystem = client === "controller.root";
     const speed = document?.cpuSpeedMHz ?? 0;
     const mode = document?.networkMode === undefined ? {} : { networkMode: document.networkMode };
+    const image = document?.image === undefined ? {} : { image: document.image };
     const whose = { account: accountOf(client), isSystem };
-    all.set(vm, { vm, host, path, cell, memoryMiB, cpus, speed, ...whose, wishes, ...mode });
+    all.set(vm, { vm, host, path, cell, memoryMiB, cpus, speed, ...whose, wishes, ...mode, ...image });
   }
   for (const [host, { taken }] of usage)
     for (const [vm, { memoryMiB, cpus, by, terms }] of taken) {
@@ -112,7 +117,7 @@ function faultsAt(state: PlacerState, { view, there, all }: Target, vm: Vm): rea
   if (vm.speed > actual.cpuSpeedMHz) faults.push("it is too slow");
   if (vm.networkMode !== undefined && actual.networkMode !== vm.networkMode)
     faults.push(`its cell is of the mode ${vm.networkMode}, which the host does not offer`);
-  const { host, tags, dedication, pool, zone, pod, cluster, properties } = vm.wishes;
+  const { host, tags, dedication, zone, pod, cluster, properties } = vm.wishes;
   if (typeof host === "string" && host !== view.host) faults.push("it asks for another host");
   if (texts(tags).some((tag) => !(view.marks?.tags ?? []).includes(tag))) faults.push("it asks for other tags");
   if (typeof zone === "string" && view.marks?.cluster?.split("/")[0] !== zone) faults.push("it asks for another zone");
@@ -128,19 +133,77 @@ function faultsAt(state: PlacerState, { view, there, all }: Target, vm: Vm): rea
     if (typeof asked === "number" ? !(typeof has === "number" && has >= asked) : has !== asked)
       faults.push(`it asks for another ${name}`);
   }
-  if ((view.pooled !== undefined) !== (pool !== undefined) && !vm.isSystem) faults.push("it is of a pool, or of none");
   const owner = view.rule?.to;
   if (owner !== undefined && !vm.isSystem) {
     const isIts =
       owner.kind === "account" ? vm.account === owner.path : (vm.account ?? "").startsWith(`${owner.path}/`);
     if (!isIts) faults.push("it is somebody else's");
   }
-  const isStrict = ({ wishes }: Vm): boolean => wishes.dedication === "strict";
   const apart = there.some((each) => each.isSystem || each.account === null || each.account !== vm.account);
   if (dedication === "strict" && !vm.isSystem && apart) faults.push("others are there, and it is strict");
   if (there.some((each) => isStrict(each) && (each.account === null || each.account !== vm.account)) && !vm.isSystem)
     faults.push("somebody strict is there");
-  return [...faults, ...groupFaults(state, all, vm, view.host), ...pathFaults(there, vm)];
+  const byWhose = vm.isSystem
+    ? []
+    : [...poolFaults(view, vm), ...dedicationFaults(view, vm), ...tagFaults(view, there, vm)];
+  return [...faults, ...byWhose, ...groupFaults(state, all, vm, view.host), ...pathFaults(there, vm)];
+}
+const isStrict = ({ wishes }: Vm): boolean => wishes.dedication === "strict";
+
+/** Which pool it asks for, whether that takes it, and whether it is one that its owner wants there. */
+function poolFaults({ pooled }: HostView, { wishes, cell, account, image }: Vm): readonly string[] {
+  const [asked, there] = [wishes.pool, pooled?.pool ?? null];
+  if (asked === undefined) return pooled === undefined ? [] : ["it is of a flavour, and the VM asks for no pool"];
+  if (there === null) return ["it is in no pool"];
+  const within = [there.path as string, there.path.split("/").slice(1).join("/")];
+  const isThis = asked === there.uid || (there.cell === cell && typeof asked === "string" && within.includes(asked));
+  if (!isThis) return ["it is in another pool"];
+  const faults: string[] = [];
+  if (!there.enabled) faults.push("its pool has disabled it");
+  if (account === null || !there.authorised.includes(account)) faults.push("its pool is not for that account");
+  if (there.offerings?.some((name) => name === wishes.offering) === false)
+    faults.push("its pool takes other offerings");
+  if (there.images?.some((name) => name === image) === false) faults.push("its pool takes other images");
+  return faults;
+}
+
+/** Who asks for dedicated hosts stands at those of that owner, and who asks for none at none, a zone of his own apart. */
+function dedicationFaults({ rule }: HostView, { wishes }: Vm): readonly string[] {
+  const [asked] = texts(wishes.groups).filter((name) => name.startsWith("DedicatedGrp-"));
+  const last = rule?.to.path.split("/").at(-1);
+  const its = rule === undefined ? null : `DedicatedGrp-${rule.to.kind === "domain" ? "domain-" : ""}${last}`;
+  if (asked !== undefined) return asked === its ? [] : [`it asks for hosts of ${asked}`];
+  return rule === undefined || rule.level === "zone" ? [] : ["it is dedicated, and the VM does not ask for that"];
+}
+
+/** With tags: implicit at its own or an empty host, explicit at a dedicated one, else at one that is neither. */
+function tagFaults({ rule }: HostView, there: readonly Vm[], { wishes, account }: Vm): readonly string[] {
+  if (texts(wishes.tags).length === 0) return [];
+  const isOwn = there.every((each) => each.account === account && each.wishes.dedication !== undefined);
+  if (wishes.dedication !== undefined)
+    return isOwn ? [] : ["it asks for tags at a host of its own, and others are there"];
+  if (texts(wishes.groups).some((name) => name.startsWith("DedicatedGrp-"))) return [];
+  const isHeld = rule !== undefined || (there.length > 0 && isOwn);
+  return isHeld ? ["it asks for tags at a host that is nobody's, and it is held"] : [];
+}
+
+/** Would fewer hosts be open to the cloud's own VMs by it than are to be left? */
+function isLastLeft(
+  { hosts, settings }: PlacerState,
+  byHost: ReadonlyMap<HostName, ReadonlySet<Vm>>,
+  vm: Vm,
+  to: HostName,
+): boolean {
+  let [open, before, after] = [0, 0, 0];
+  for (const { host, closed, pooled, reachable, actual } of hosts.values()) {
+    if (closed !== undefined || pooled !== undefined) continue;
+    open += 1;
+    if (!reachable || actual?.state !== "up") continue;
+    const strict = [...(byHost.get(host) ?? [])].filter(isStrict);
+    if (strict.length === 0) before += 1;
+    if (host !== to && strict.every((each) => each === vm)) after += 1;
+  }
+  return after < before && after < (settings.systemHosts ?? (open > 4 ? 1 : 0));
 }
 
 function groupFaults({ groups }: PlacerState, vms: readonly Vm[], vm: Vm, to: HostName): readonly string[] {

@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type HostName, hostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type HostName, hostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { type Move, type Rebalance, rebalanceGoals } from "../../../model/contract/operator/placement.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { PooledAs } from "../../documents/pools.ts";
 import { below, seedOf } from "../../random.ts";
-import { type Reservation, release, reserve, UsageTable } from "../candidate.ts";
+import { type HostView, type Reservation, release, reserve, UsageTable } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
 import type { PlacerState } from "../state.ts";
 import { faultsOf } from "./check-moves.ts";
-import { cloudOf, pickOf } from "./clouds.testing.ts";
+import { cloudOf, pickOf, requestOf } from "./clouds.testing.ts";
 import { type RebalanceAsked, rebalance } from "./rebalance.ts";
 import { wholeOf } from "./sliced.ts";
 import { thought } from "./thought.ts";
@@ -180,4 +182,92 @@ test("the checker finds what is wrong with a plan", () => {
   const rule = { of: "h2", level: "host", to: { kind: "account", path: "ROOT/a2" } } as const;
   state.hosts.set(peerName("host.h2"), { ...view, rule, closed: "disabled" });
   assert.match(fault("other"), /takes no VMs.*somebody else's/);
+});
+
+test("the checker knows which pool, whose dedication, the rule for tags, and what is left to the cloud's own VMs", () => {
+  const state = cloudOf({ random: seedOf(7) }, 6, 0);
+  const client = peerName("controller.shop");
+  const put = (vm: string, host: string, placement: JsonObject, more: { readonly image?: string } = {}): void => {
+    const about = { ...requestOf(vm, "shop", { memoryMiB: 16, placement, ...more }) };
+    state.wanted.set(vm as Uid, { client, document: about });
+    const reservation: Reservation = { ...about, client, host: hostName(host), apartFrom: [] };
+    state.reservations.set(vm as Uid, reservation);
+    reserve(state.usage, reservation);
+  };
+  const views = new Map<string, HostView>();
+  for (const [peer, { host, actual }] of state.hosts) {
+    const view = { host, reachable: true, actual: { ...(actual ?? assert.fail()), memoryMiB: 4000, cpus: 8 } };
+    state.hosts.set(peer, view);
+    views.set(host, view);
+  }
+  const set = (host: string, more: Partial<HostView>): void =>
+    void state.hosts.set(peerName(`host.${host}`), { ...(views.get(host) ?? assert.fail()), ...more });
+  const fault = (uid: string, to = "h2"): string => {
+    const move: Move = { uid: uid as Uid, vm: uid, from: hostName("h1"), to: hostName(to), memoryMiB: 1 };
+    return faultsIn(state, [move]).join("; ");
+  };
+  const account = "ROOT/d1/a1";
+  const pool = {
+    uid: "p-1" as Uid,
+    cell: "shop",
+    path: "shop/racks" as ElementPath,
+    name: "r",
+    enabled: true,
+    authorised: [account],
+  };
+  const pooledAs = (more: Partial<PooledAs>) => ({ pooled: { flavor: "large", tag: "t", pool: { ...pool, ...more } } });
+  put("none", "h1", {});
+  put("racks", "h1", { pool: "racks", offering: "small" }, { image: "debian" });
+  put("byuid", "h1", { pool: "p-1" });
+  put("wrong", "h1", { pool: "p-2" });
+  set("h2", pooledAs({}));
+  assert.match(fault("none"), /asks for no pool/);
+  assert.match(fault("racks", "h3"), /in no pool/);
+  for (const vm of ["racks", "byuid"]) assert.equal(fault(vm), "", vm);
+  assert.match(fault("wrong"), /in another pool/);
+  set("h2", pooledAs({ enabled: false, authorised: ["ROOT/a2"] }));
+  assert.match(fault("byuid"), /disabled it.*not for that account/);
+  set("h2", pooledAs({ offerings: ["small"], images: ["debian"] }));
+  assert.equal(fault("racks"), "");
+  assert.match(fault("byuid"), /other offerings.*other images/);
+
+  const rule = (kind: "account" | "domain", path: string, level: "host" | "zone" = "host") => ({
+    rule: { of: "h2", level, to: { kind, path } },
+  });
+  put("explicit", "h1", { groups: ["DedicatedGrp-a1"] });
+  put("domain", "h1", { groups: "DedicatedGrp-domain-d1" });
+  set("h2", rule("account", account));
+  assert.match(fault("none"), /does not ask for that/);
+  assert.equal(fault("explicit"), "");
+  assert.match(fault("domain"), /asks for hosts of DedicatedGrp-domain-d1/);
+  assert.match(fault("explicit", "h3"), /asks for hosts of DedicatedGrp-a1/);
+  set("h2", rule("domain", "ROOT/d1"));
+  assert.equal(fault("domain"), "");
+  set("h2", rule("account", account, "zone"));
+  assert.equal(fault("none"), "", "in a zone of its own");
+
+  put("tagged", "h1", { tags: "ssd" });
+  put("held", "h1", { tags: "ssd", dedication: "preferred" });
+  put("group", "h1", { tags: "ssd", groups: ["DedicatedGrp-a1"] });
+  const marks = { tags: ["ssd"] };
+  set("h2", { marks, ...rule("account", account, "zone") });
+  assert.match(fault("tagged"), /nobody's, and it is held/);
+  assert.equal(fault("group"), "");
+  set("h2", { marks });
+  for (const vm of ["tagged", "held"]) assert.equal(fault(vm), "", vm);
+  put("plain", "h2", {});
+  assert.match(fault("held"), /others are there/);
+  set("h3", { marks });
+  put("own", "h3", { dedication: "preferred" });
+  assert.match(fault("tagged", "h3"), /it is held/);
+  assert.equal(fault("held", "h3"), "");
+
+  put("strict", "h1", { dedication: "strict" });
+  for (const host of ["h2", "h3"]) set(host, { closed: "disabled" });
+  state.settings = { systemHosts: 3 };
+  assert.equal(fault("strict", "h4"), "", "the one that it leaves is left");
+  put("stays", "h1", { dedication: "strict" });
+  assert.match(fault("strict", "h4"), /one of the last that are left/);
+  state.settings = { systemHosts: 2 };
+  assert.equal(fault("strict", "h4"), "");
 });
