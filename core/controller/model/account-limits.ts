@@ -11,7 +11,7 @@ import { actualKey } from "../../documents/vocabulary.ts";
 import { publishValue } from "../../outbox.ts";
 import type { ElementRecord } from "../records.ts";
 import { endingOwners, isEnding, isOwner } from "../services/ending-owners.ts";
-import { type PoolAccounts, unitsOf } from "../services/pools/given.ts";
+import { type PoolAccounts, unitsByChild, unitsOf } from "../services/pools/given.ts";
 import { type ControllerState, childRecords } from "../state.ts";
 import { accountOf } from "./owners.ts";
 
@@ -69,10 +69,13 @@ const ofCell = (state: ControllerState, uid: Uid | undefined, amount: Usage): Li
 
 /** What each child was granted that is an account's, those that are ending included. */
 function shares(state: ControllerState, isLeftOut: (record: ElementRecord) => boolean = () => false): readonly Share[] {
+  const units = unitsByChild(state);
   return childRecords(state).flatMap((record) => {
     const [grant, account] = [state.grants.get(record.uid), accountOf(state, record)];
     if (isLeftOut(record) || grant === undefined || account === null) return [];
-    return [{ name: nameOf(record.path), account, amount: ofCell(state, record.uid, grant.amount) }];
+    return [
+      { name: nameOf(record.path), account, amount: { ...grant.amount, cells: 1, units: units.get(record.uid) ?? 0 } },
+    ];
   });
 }
 const nameOf = (path: string): string => path.split("/").at(-1) ?? path;
@@ -191,16 +194,32 @@ export function accountLimitFaults(
   );
 }
 
+type Sum = { readonly [Key in LimitKey]: number };
+const noSum: Sum = Object.fromEntries(limitKeys.map((key) => [key, 0])) as unknown as Sum;
+/** What is held below each path, by going once over all cells: a limit is said of each account, and of each domain above it. */
+function sumsByPath(all: readonly Share[]): ReadonlyMap<string, Sum> {
+  const sums = new Map<string, { [Key in LimitKey]: number }>();
+  for (const { account, amount } of all)
+    for (let at = account.length; at > 0; at = account.lastIndexOf("/", at - 1)) {
+      const path = account.slice(0, at);
+      const sum = sums.get(path) ?? { ...noSum };
+      sums.set(path, sum);
+      for (const key of limitKeys) sum[key] += amount[key] ?? 0;
+    }
+  return sums;
+}
+
 /** Says to the service `tenancy` what was granted of each limit, where that is another thing than was said last. */
 export function publishGranted(state: ControllerState): void {
   const { outbox, accountLimits } = state;
   const prefix = actualKey(tenancy, "limits/");
-  const all = accountLimits.size === 0 ? [] : shares(state);
+  const sums = accountLimits.size === 0 ? new Map<string, Sum>() : sumsByPath(shares(state));
   const said = new Set<string>();
   const isWhole = state.cell !== null;
   const cellsOf = endingOwners(state).length === 0 ? () => 0 : cellCounts(state);
   for (const [uid, limit] of accountLimits) {
-    const granted = Object.fromEntries(limitKeys.map((key) => [key, sumOf(limit, all, key)]));
+    const sum = sums.get(limit.path) ?? noSum;
+    const granted = Object.fromEntries(limitKeys.map((key) => [key, sum[key]]));
     said.add(`${prefix}${uid}`);
     // Before there is a model nobody knows what would be left; an older store says nothing at all (`reconcile.ts`).
     const left = isEnding(limit) && isWhole ? { left: cellsOf(limit) + dedicatedTo(state, limit) } : {};

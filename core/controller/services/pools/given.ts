@@ -103,6 +103,13 @@ export function unitsOf({ cell, pooled }: ControllerState, child: Uid): number {
     if (of === child && cell !== null) units += costOf(cell, flavor) ?? 0;
   return units;
 }
+/** The same of all that have any, by going once over all hosts that are in pools. */
+export function unitsByChild({ cell, pooled }: ControllerState): ReadonlyMap<Uid, number> {
+  const units = new Map<Uid, number>();
+  for (const { child, flavor } of pooled.values())
+    if (cell !== null) units.set(child, (units.get(child) ?? 0) + (costOf(cell, flavor) ?? 0));
+  return units;
+}
 const costOf = (cell: Cell, flavor: string): number | null => {
   const element = cell.elements.get(elementPath(`${flavorsAt}${flavor}`));
   return element?.type === "HostFlavor" ? element.units : null;
