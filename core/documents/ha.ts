@@ -176,7 +176,15 @@ export const machinesKey = "machines";
 /** What the operator has written of `x.ha.*`; the rest is as preset (`model/cell/attributes/ha-settings.ts`). */
 export interface DesiredSettings {
   readonly settings: ManagerSettings;
+  /** As a Placer says it (`SystemHostsShort`). Absent: as many are left as are to be, or nobody has said. */
+  readonly short?: SystemHostsShort;
 }
+/** Fewer hosts are left to the cloud's own VMs than are to be (`x.placement.systemHosts`). Of a Placer to the root controller, key `short`. */
+export interface SystemHostsShort {
+  readonly kept: number;
+  readonly left: number;
+}
+export const shortKey = "short";
 export type ManagerSettings = Omit<HaSettings, "spareHosts">;
 export const settingsKey = "settings";
 /** What the operator has written of `x.placement.*`, at a Placer; the rest is as preset (`model/cell/attributes/placement-settings.ts`). */

@@ -3,6 +3,7 @@ import type { Json } from "../../model/json/json.ts";
 import {
   type ActualHeartbeat,
   alertsKey,
+  type DesiredSettings,
   fenceKey,
   heartbeatKey,
   machinesKey,
@@ -201,13 +202,14 @@ function takeMaintained(state: HaState, key: string, value: Json): void {
 
 /** What the operator sets; null: all as preset. What is malformed changes nothing. */
 function takeSettings(state: HaState, value: Json): void {
-  const said = value === null ? { settings: {} } : desiredSettings.of(value);
+  const said: DesiredSettings | null = value === null ? { settings: {} } : desiredSettings.of(value);
   if (said === null) {
     log(state.outbox, "document/refused", { from: "controller.root", key: settingsKey, why: "it is malformed" });
     return;
   }
   state.settings = settingsFrom(said.settings);
   lookAnew(state);
+  state.short = said.short ?? null;
   // What was held by another number is judged anew, and the next look is due by the new time.
   for (const vm of state.active.keys()) state.dirty.add(vm);
   state.timed.clear();

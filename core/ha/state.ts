@@ -8,6 +8,7 @@ import {
   overKey,
   probeKey,
   requestsKey,
+  type SystemHostsShort,
   type ToldAlert,
 } from "../documents/ha.ts";
 import { servicePeer } from "../documents/service-roles.ts";
@@ -98,6 +99,8 @@ export interface HaState extends Known {
   readonly power: PowerState;
   /** Hosts that the operator has in maintenance: that they go is no accident. Not durable: it is desired here. */
   readonly maintained: Set<HostName>;
+  /** Fewer hosts are left to the cloud's own VMs than are to be; null: as many, or nobody has said. Not durable: it is desired here. */
+  short: SystemHostsShort | null;
   /** Cells whose own HA Manager is gone, and which that is; null: that cannot be read. Not durable: it is desired here. */
   readonly unguarded: Map<CellName, PeerName | null>;
   /** What further HA Managers have open; null: that cannot be read. Not durable: it is desired here. */
@@ -209,6 +212,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     settings: settingsFrom({}),
     power: createPower(options.self !== servicePeer("ha-manager")),
     maintained: new Set(),
+    short: null,
     unguarded: new Map(),
     told: new Map(),
     left: new Set(),

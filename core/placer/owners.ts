@@ -9,6 +9,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
+import { shortKey } from "../documents/ha.ts";
 import {
   type ActualClaim,
   type ActualStanding,
@@ -24,7 +25,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import { log, publishValue, sameJson, toJson } from "../outbox.ts";
 import type { Asker, HostUse, HostView, Pooled } from "./candidate.ts";
 import { cellAround, groupNamed, isEmptied } from "./groups.ts";
-import { claimsLeft } from "./room/system-hosts.ts";
+import { claimsLeft, shortOf } from "./room/system-hosts.ts";
 import type { PlacerState } from "./state.ts";
 
 /*
@@ -99,7 +100,10 @@ const withoutHost = ({ host: _host, ...pooled }: DesiredPooled): Pooled => poole
  * Says to the root controller what stands at hosts that are disabled or of a flavour, where that is another thing than before. Of one that was not heard
  * nothing is said: what is not known is not empty.
  */
-export function sayStandings({ outbox, hosts, usage, silent }: PlacerState): void {
+export function sayStandings(state: PlacerState): void {
+  const { outbox, hosts, usage, silent } = state;
+  // Before all have been heard nobody knows how many are left.
+  if (silent.size === 0) publishValue(outbox, actualKey(rootController, shortKey), shortOf(state));
   for (const host of new Set([...hosts.unsaid, ...usage.unsaid])) {
     const view = hosts.get(peerName(`host.${host}`));
     const isFollowed = view !== undefined && (view.closed === "disabled" || view.pooled !== undefined);

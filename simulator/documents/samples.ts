@@ -279,6 +279,7 @@ export const desiredSamples = {
     },
     settings: {
       settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
+      short: { kept: 1, left: 0 },
     },
     "power/<name>": { host: "h1", boot: 7, cut: true },
     unguarded: { cell: "shop", haManager: "ha-manager.2" },
@@ -370,6 +371,7 @@ export const actualSamples = {
     },
     "<peer>/standing/<name>": { vms: ["c1-4"], tag: "large" },
     "<peer>/claim/<name>": { epoch: 4 },
+    "<peer>/short": { kept: 1, left: 0 },
   },
   "storage-manager": {
     storage: {

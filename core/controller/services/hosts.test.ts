@@ -328,3 +328,20 @@ test("what is offered by names is told to every Placer, with what it asks of a h
   for (const name of ["small", "large"]) root.ask({ method: "DELETE", path: `root/offerings/${name}` });
   assert.equal(told(), undefined);
 });
+
+test("the first HA Manager is told by whichever Placer that too few hosts are left to the cloud's own VMs", () => {
+  const root = rootWith(["h1"]);
+  root.step({ kind: "request", id: 1, request: { method: "HA" } });
+  const told = (): unknown => root.desired.get(peerName("ha-manager"))?.get(settingsKey);
+  const say = (value: JsonObject | null): unknown =>
+    root.step({ kind: "actual", from: peerName("placer"), key: "controller.root/short", value });
+  assert.equal(told(), undefined);
+  say({ kept: 1, left: 0 });
+  assert.deepEqual(told(), { settings: {}, short: { kept: 1, left: 0 } });
+  root.put("", { root: { ...(rootWithTenancy().root as JsonObject), "x.ha.maxRetries": 3 } });
+  assert.deepEqual(told(), { settings: { maxRetries: 3 }, short: { kept: 1, left: 0 } });
+  say(null);
+  assert.deepEqual(told(), { settings: { maxRetries: 3 } });
+  root.crash();
+  assert.deepEqual(told(), { settings: { maxRetries: 3 } });
+});

@@ -14,16 +14,19 @@ import {
   type DesiredPlacementSettings,
   type DesiredSettings,
   type DesiredSpare,
+  type SystemHostsShort,
   settingsKey,
+  shortKey,
   spareKey,
 } from "../../documents/ha.ts";
+import { actualShort } from "../../documents/readers/ha.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { servicePeer } from "../../documents/service-roles.ts";
 import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
 import { isObject } from "../../outbox.ts";
 import { deathOf } from "../../presence/group/deaths.ts";
 import type { Desires } from "../changes/desires.ts";
-import { addDesire, type ControllerState, haManager, placer, placerOf } from "../state.ts";
+import { actualOf, addDesire, type ControllerState, haManager, placer, placerOf } from "../state.ts";
 
 /*
  * The hosts of the installation are elements of the root cell, `root/hosts/<name>` (decision 102). One that the Placer has heard of, and that
@@ -241,6 +244,17 @@ export function desireHosts(state: ControllerState, desires: Desires): void {
     for (const peer of placers) addDesire(desires, peer, spareKey, { hosts: spareHosts } satisfies DesiredSpare);
   const placement = placementSetIn(state.cell);
   if (placement !== null) for (const peer of placers) addDesire(desires, peer, settingsKey, placement);
-  for (const peer of Object.keys(settings).length > 0 ? haManagers : [])
-    addDesire(desires, peer, settingsKey, { settings } satisfies DesiredSettings);
+  const short = shortIn(state, state.cell);
+  const isSet = Object.keys(settings).length > 0;
+  for (const peer of haManagers) {
+    // One alert for all.
+    const more = short === undefined || peer !== haManager ? {} : { short };
+    if (isSet || "short" in more)
+      addDesire(desires, peer, settingsKey, { settings, ...more } satisfies DesiredSettings);
+  }
 }
+/** By the Placer that finds fewest hosts left. */
+const shortIn = (state: ControllerState, cell: Cell): SystemHostsShort | undefined =>
+  [...placersOf(cell)]
+    .flatMap((peer) => actualOf(actualShort, state, peer, shortKey) ?? [])
+    .sort((one, other) => one.left - other.left)[0];

@@ -38,6 +38,7 @@ import {
   mostProbed,
   mostTold,
   type ProbedMachine,
+  type SystemHostsShort,
   type ToldAlert,
   toldKinds,
 } from "../ha.ts";
@@ -90,6 +91,8 @@ export const desiredPower = document(object<DesiredPower>({ host: hostText, boot
   key: { field: "host", of: ({ host }: { readonly host: string }) => host },
 });
 const bounded = (name: HaSettingName) => optional(number(haSettings[name].least, haSettings[name].most));
+const systemHostsShort = object<SystemHostsShort>({ kept: count, left: count });
+export const actualShort = document(systemHostsShort);
 export const desiredSettings = document(
   object<DesiredSettings>({
     settings: object<ManagerSettings>({
@@ -104,6 +107,7 @@ export const desiredSettings = document(
       haWorkers: bounded("haWorkers"),
       investigators: optional(list(oneOf(...investigatorNames), investigatorNames.length)),
     }),
+    short: optional(systemHostsShort),
   }),
 );
 export const desiredSpare = document(

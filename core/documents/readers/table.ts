@@ -144,6 +144,7 @@ export const actualDocuments = {
     "<peer>/pooled/<name>": null,
     "<peer>/standing/<name>": pools.actualStanding,
     "<peer>/claim/<name>": pools.actualClaim,
+    "<peer>/short": ha.actualShort,
   },
   "storage-manager": {
     storage: storage.storageOffers,

@@ -17,13 +17,15 @@ export const alertKinds = [
   "stuck",
   /** The HA Manager of a cell is gone, and nobody looks after its VMs. */
   "unguarded",
+  /** Fewer hosts are left to the cloud's own VMs than are to be. */
+  "system-hosts",
 ] as const;
 export type AlertKind = (typeof alertKinds)[number];
 
 /** Record `alert/<kind>/<subject>`. */
 export interface Alert {
   readonly kind: AlertKind;
-  /** A host, an HA Manager, or the path of a VM with its cell's whole name first; of "paused" nothing. */
+  /** A host, an HA Manager, or the path of a VM with its cell's whole name first; of "paused" and "system-hosts" nothing. */
   readonly subject: string;
   /** Milliseconds since 1970. */
   readonly since: number;

@@ -110,3 +110,22 @@ test("many cells of one HA Manager that is gone are one alert, which ends with t
   say("c1", null);
   assert.deepEqual([world.events, alertsOf(world)], [["alert/ended"], ["unguarded ha-manager.3"]]);
 });
+
+test("too few hosts for the cloud's own VMs are one alert as long as the root controller says so, also after a start", () => {
+  const world = new World(5);
+  const say = (more: JsonObject): void => {
+    const value = { settings: {}, ...more };
+    world.give({ kind: "desired", from: peerName("controller.root"), key: "settings", value });
+  };
+  say({});
+  assert.deepEqual(alertsOf(world), []);
+  say({ short: { kept: 2, left: 1 } });
+  assert.deepEqual([world.events, alertsOf(world)], [["alert/opened"], ["system-hosts"]]);
+  assert.match(reportOf(world.state).alerts?.[0]?.sentence ?? "", /^1 of 2 hosts are left.*x\.placement\.systemHosts/);
+  say({ short: { kept: 2, left: 0 } });
+  assert.deepEqual(world.events, [], "it is the same one");
+  say({ short: { kept: 2 } });
+  assert.deepEqual([world.events, alertsOf(world)], [["document/refused"], ["system-hosts"]]);
+  say({});
+  assert.deepEqual([world.events, alertsOf(world)], [["alert/ended"], []]);
+});

@@ -104,5 +104,12 @@ function dueOf(state: HaState, now: Instant): readonly Due[] {
       sentence: `${some(paths)} of ${host} cannot be fenced: \`cells ha why\` says what that waits for; where the power of ${host} is off, \`cells host dead ${host}\` goes on`,
     });
   due.push(...unguardedAlerts(state));
+  const { short } = state;
+  if (short !== null)
+    due.push({
+      kind: "system-hosts",
+      subject: "",
+      sentence: `${short.left} of ${short.kept} hosts are left to the cloud's own VMs: others hold strict VMs, are closed, of flavours, or away. Where one of these VMs has to start anew it may stand beside nobody's by right: let a host join or open one, or end strict VMs; \`x.placement.systemHosts\` says how many are to be left`,
+    });
   return due;
 }

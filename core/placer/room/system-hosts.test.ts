@@ -109,3 +109,22 @@ test("what is closed or away is not left to the cloud's own VMs, and these stand
   say("h1", host("h1"));
   assert.equal(start("root", "r1", { dedication: "strict" }) !== null, true, "the cloud's own are not asked");
 });
+
+test("the root controller hears as long as fewer are left than are to be, once all have been heard", () => {
+  const { published, keep, start, say, restart } = cloud(null);
+  const said = (): unknown => published.get("controller.root/short");
+  assert.equal(said(), undefined);
+  start("a", "a1");
+  keep(3);
+  assert.deepEqual(said(), { kept: 3, left: 2 });
+  say("h3", null);
+  assert.deepEqual(said(), { kept: 3, left: 1 });
+  keep(1);
+  assert.equal(said(), undefined);
+  keep(2);
+  assert.deepEqual(said(), { kept: 2, left: 1 });
+  say("h3", host("h3"));
+  assert.equal(said(), undefined);
+  restart();
+  assert.equal(said(), undefined, "who has heard none yet says nothing");
+});

@@ -89,9 +89,9 @@ export interface HaPower {
   readonly said: string | null;
 }
 export interface HaAlert {
-  /** `paused`: many hosts were lost at once; `held`: a VM was started again too often, or its hosts were lost soon after it came; `isolated`: a host that is declared dead may run on; `unfenced`: a fence takes too long; `stuck`: a host that is heard does not start or stop what it was asked to; `unguarded`: the HA Manager of a cell is gone. */
-  readonly kind: OrLater<"paused" | "held" | "isolated" | "unfenced" | "stuck" | "unguarded">;
-  /** A host, or a VM as `cell:path`; of `paused` nothing. */
+  /** `paused`: many hosts were lost at once; `held`: a VM was started again too often, or its hosts were lost soon after it came; `isolated`: a host that is declared dead may run on; `unfenced`: a fence takes too long; `stuck`: a host that is heard does not start or stop what it was asked to; `unguarded`: the HA Manager of a cell is gone; `system-hosts`: fewer hosts are left to the cloud's own VMs than are to be. */
+  readonly kind: OrLater<"paused" | "held" | "isolated" | "unfenced" | "stuck" | "unguarded" | "system-hosts">;
+  /** A host, or a VM as `cell:path`; of `paused` and `system-hosts` nothing. */
   readonly subject: string;
   /** ISO 8601. */
   readonly since: string;
@@ -212,7 +212,7 @@ const haItem = record<HaItem>(
 );
 const haAlert = record<HaAlert>(
   {
-    kind: orLater("paused", "held", "isolated", "unfenced", "stuck", "unguarded"),
+    kind: orLater("paused", "held", "isolated", "unfenced", "stuck", "unguarded", "system-hosts"),
     subject: text(),
     since: time,
     sentence: text(),
