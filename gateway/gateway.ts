@@ -65,6 +65,7 @@ import { registerUploads } from "./storage/uploads.ts";
 import { registerAudit } from "./tenancy/audit.ts";
 import { registerSigned } from "./tenancy/credentials.ts";
 import { ownerThere } from "./tenancy/owner-there.ts";
+import { givesHosts, requireOwners } from "./tenancy/owners-in-text.ts";
 import { createTenants, isOfSession, loginPlaces, registerTenants, type Tenants } from "./tenancy/tenants.ts";
 
 /*
@@ -370,7 +371,7 @@ async function onCell(
   reply: FastifyReply,
 ): Promise<void> {
   const { cell } = request.params;
-  const { cells } = context;
+  const { cells, configuration } = context;
   requireCellName(cell);
   const what: Forwarded = {
     method: request.method,
@@ -393,6 +394,8 @@ async function onCell(
       "conflict",
       "the cloud itself runs in the root cell: take out of it what is not to run any more",
     );
+  const ask = (each: Forwarded): Promise<PeerResponse> => reachable(cell, forward(context, cell, each));
+  if (cell === rootCell && givesHosts(name)) await requireOwners(what, ask, ownerThere(configuration)(request));
   if (name === "putModel") {
     const answer = await cells.exclusively(cell, () => putModel(context, cell, what, dryRun));
     if ("plan" in answer) reply.send(answer);
@@ -400,7 +403,7 @@ async function onCell(
     return;
   }
   await requireCell(context, cell, authorization);
-  const answer = await reachable(cell, forward(context, cell, what));
+  const answer = await ask(what);
   // A child cell ends with its element in its parent's specification.
   if (name === "deleteModel" && answer.status === 200 && !dryRun && !isChildName(cell)) {
     await cells.endWhenEmpty(cell, authorization);

@@ -1,6 +1,7 @@
 import type { Cause } from "./cause/cause.ts";
 import type { BoundServices, ElementType } from "./cell/cell.ts";
 import type { ElementPath } from "./cell/identifiers.ts";
+import type { GivenAnew } from "./cell/tenants/dedication/given-anew.ts";
 import type { Diagnostic } from "./diagnostics/diagnostic.ts";
 import type { Json } from "./json/json.ts";
 import type { PatchFault } from "./json/patch.ts";
@@ -37,6 +38,8 @@ export interface Changed {
    * go back to what they run from where the new one does not come up. Absent: none.
    */
   readonly upgraded?: readonly ElementPath[];
+  /** Of a dry run of the root cell: what it gives anew to domains and accounts that it does not declare itself. Absent: nothing. */
+  readonly dedicates?: readonly GivenAnew[];
   /** Of the cell's networks, by the rules of Eucalyptus. Absent: Diverter. */
   readonly networkMode?: string;
   /** What has failed and is left so by the change. Absent: nothing. */

@@ -5,6 +5,8 @@ import type { ElementPath } from "../cell/identifiers.ts";
 import { modes } from "../cell/network/modes.ts";
 import { elementTypes } from "../cell/schema.ts";
 import { type SessionGrant, type SessionRequest, sessionVerbs } from "../cell/session-messages.ts";
+import type { Owner } from "../cell/tenants/dedication/dedication.ts";
+import type { GivenAnew } from "../cell/tenants/dedication/given-anew.ts";
 import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { JsonPatchOperation } from "../json/patch.ts";
@@ -105,6 +107,9 @@ export const plan = record<Plan>(
   },
   "Plan",
 );
+export const givenAnew = list(
+  record<GivenAnew>({ path, of: text(), to: record<Owner>({ kind: oneOf("domain", "account"), path: text() }) }),
+);
 export const changed = record<api.Changed>(
   {
     plan,
@@ -113,6 +118,7 @@ export const changed = record<api.Changed>(
     unchecked: optional(list(oneOf("hosts", "storage", "addresses"))),
     networkMode: optional(text()),
     upgraded: optional(list(path)),
+    dedicates: optional(givenAnew),
     foreseen: optional(list(record<Foreseen>({ path, type: oneOf(...elementTypes), says: text() }))),
     opened: optional(
       list(

@@ -168,3 +168,36 @@ test("Placers hear what VMs may ask for of a host: where it stands, its tags and
     '`x.properties` has texts and whole numbers by names, at most 64 | Write it as `x.properties extends DATA { gpu "a100"; sriov 8; }`.',
   ]);
 });
+
+test("what a change would give to whom is shown beforehand, where it does not declare him and he has it not already", () => {
+  const root = new Root();
+  root.put("", rootWithTenancy({ places: { z1: { "x.type": "Zone" }, z2: { "x.type": "Zone" } } }));
+  root.hearHosts(["h1"]);
+  const of = (what: string, to: string, account?: string): JsonObject => ({
+    "x.type": "Dedication",
+    "x.of": what,
+    "x.to": to,
+    ...(account === undefined ? {} : { "x.account": account }),
+  });
+  const shown = (inside: JsonObject, dryRun = true): unknown => {
+    const { status, body } = root.ask({ method: "PUT", path: "", json: rootWithTenancy(inside), dryRun });
+    assert.equal(status, 200, JSON.stringify(body));
+    return (body as JsonObject).dedicates;
+  };
+  const places = { z1: { "x.type": "Zone" }, z2: { "x.type": "Zone" } };
+  const given = {
+    places,
+    dedications: { a: of("z1", "ROOT/acme", "dev"), b: of("z2", "ROOT"), c: of("h1", "ROOT/new") },
+  };
+  const [a, c] = [
+    { path: "root/dedications/a", of: "z1", to: { kind: "account", path: "ROOT/acme/dev" } },
+    { path: "root/dedications/c", of: "h1", to: { kind: "domain", path: "ROOT/new" } },
+  ];
+  assert.deepEqual(shown(given), [a, c], "ROOT is always there");
+  assert.deepEqual(shown({ ...given, tenants: { new: { "x.type": "Domain" } } }), [a], "it declares that one");
+  assert.equal(shown(given, false), undefined, "of what is made nothing is said");
+  assert.equal(shown(given), undefined, "it is so");
+  assert.deepEqual(shown({ places, dedications: { a: of("z1", "ROOT/acme", "ops") } }), [
+    { ...a, to: { kind: "account", path: "ROOT/acme/ops" } },
+  ]);
+});

@@ -128,3 +128,12 @@ test("the root controller hears as long as fewer are left than are to be, once a
   restart();
   assert.equal(said(), undefined, "who has heard none yet says nothing");
 });
+
+test("of a VM that has its place here this Placer's own word counts, whatever its host says that it asks for", () => {
+  const { start, why, input } = cloud(3);
+  assert.equal(start("a", "p1", { dedication: "preferred" }), "h1");
+  const value = { memoryMiB: 100, cpus: 1, by: "controller.a", terms: { implicit: "strict" } };
+  input({ kind: "actual", from: peerName("host.h1"), key: "taken/p1", value });
+  assert.equal(start("a", "a1"), null);
+  assert.match(why("a", "a1")?.refusals[0]?.why ?? "", /one of the last that are left/);
+});

@@ -31,7 +31,8 @@ export const isForSystem = ({ closed, pooled }: Pick<HostView, "closed" | "poole
 export function holdsStrict(use: HostUse | undefined): boolean {
   if (use === undefined || use.implicit === 0) return false;
   for (const { implicit } of use.reservations.values()) if (implicit === "strict") return true;
-  for (const { terms } of use.taken.values()) if (terms?.implicit === "strict") return true;
+  // Of one that has a place here this Placer's own word counts, as everywhere.
+  for (const [vm, { terms }] of use.taken) if (terms?.implicit === "strict" && !use.reservations.has(vm)) return true;
   return false;
 }
 

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import type { Json } from "../../model/json/json.ts";
+import type { PeerResponse } from "../../runtime/http/https.ts";
+import type { Forwarded } from "../requests/forward.ts";
+import { refused } from "../requests/refused.ts";
+import { givesHosts, requireOwners } from "./owners-in-text.ts";
+
+const what: Forwarded = {
+  method: "PATCH",
+  url: "/cells/root/model?allowDestroy=root%2Fdisk",
+  headers: { authorization: "Bearer x", "idempotency-key": "once" },
+  body: Buffer.from("[]"),
+  signal: new AbortController().signal,
+  source: "",
+  follows: false,
+};
+const answer = (status: number, body: Json | string): PeerResponse =>
+  ({
+    status,
+    headers: {},
+    body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
+  }) as unknown as PeerResponse;
+const owner = { kind: "account", path: "ROOT/acme/dve" } as const;
+const gives = { dedicates: [{ path: "root/dedications/racks", of: "z1", to: owner }], plan: {}, dryRun: true };
+
+test("whom a change of the root cell gives hosts to is looked up before it is made, whoever sends it", async () => {
+  const asked: Forwarded[] = [];
+  const looked: unknown[] = [];
+  const ask = async (each: Forwarded): Promise<PeerResponse> => {
+    asked.push(each);
+    return answer(200, gives as unknown as Json);
+  };
+  await requireOwners(what, ask, async (to) => void looked.push(to));
+  assert.deepEqual(looked, [owner]);
+  const [{ method, url, headers, body } = what] = asked;
+  assert.deepEqual(
+    [method, url, headers, body],
+    ["PATCH", "/cells/root/model?allowDestroy=root%2Fdisk&dryRun=true", { authorization: "Bearer x" }, what.body],
+    "the same change, only shown, and not as the one that is made once",
+  );
+  const nobody = async (): Promise<void> => {
+    throw refused(400, "bad-request", "there is no account ROOT/acme/dve: there are ROOT/acme/dev");
+  };
+  await assert.rejects(requireOwners(what, ask, nobody), {
+    statusCode: 400,
+    message: /^root\/dedications\/racks gives z1 to ROOT\/acme\/dve: there is no account .*ROOT\/acme\/dev$/,
+  });
+});
+
+test("a change that gives nothing is made without a question, and what is wrong with it is said as it is made", async () => {
+  const nobody = async (): Promise<void> => assert.fail("nobody is asked");
+  for (const each of [answer(200, { plan: {} }), answer(400, { error: {} }), answer(403, "no JSON")])
+    await requireOwners(what, async () => each, nobody);
+  for (const each of [answer(200, "no JSON"), answer(200, { dedicates: [{ path: 7 }] })])
+    await assert.rejects(
+      requireOwners(what, async () => each, nobody),
+      { statusCode: 502 },
+    );
+  assert.deepEqual(["putModel", "putElement", "patchModel", "deleteModel", "getModel", undefined].map(givesHosts), [
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
+});
