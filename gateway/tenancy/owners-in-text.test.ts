@@ -53,6 +53,14 @@ test("a change that gives nothing is made without a question, and what is wrong 
   const nobody = async (): Promise<void> => assert.fail("nobody is asked");
   for (const each of [answer(200, { plan: {} }), answer(400, { error: {} }), answer(403, "no JSON")])
     await requireOwners(what, async () => each, nobody);
+  const shut = async (): Promise<PeerResponse> => {
+    throw refused(404, "not-found", "there is no such cell");
+  };
+  await requireOwners(what, shut, nobody);
+  const away = async (): Promise<PeerResponse> => {
+    throw refused(502, "controller-unreachable", "it does not answer");
+  };
+  await assert.rejects(requireOwners(what, away, nobody), { statusCode: 502 });
   for (const each of [answer(200, "no JSON"), answer(200, { dedicates: [{ path: 7 }] })])
     await assert.rejects(
       requireOwners(what, async () => each, nobody),
