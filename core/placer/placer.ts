@@ -35,7 +35,6 @@ import {
   takeDeath,
 } from "../presence/group/deaths.ts";
 import { adviceFor } from "./advice/advice.ts";
-import { toldOf } from "./advice/told.ts";
 import {
   type HostView,
   nobody,
@@ -62,6 +61,7 @@ import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
 import { offersOf } from "./room/offers.ts";
 import { rooms } from "./room/rooms.ts";
 import { isSparing, placeSparing } from "./room/spare.ts";
+import { toldOf } from "./room/told.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";

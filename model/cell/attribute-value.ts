@@ -6,7 +6,7 @@ import { limits } from "../limits.ts";
 import type { AttributeKind, AttributeSchema } from "./attributes/kinds.ts";
 import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { cidr, elementPath } from "./identifiers.ts";
-import { bootImagePattern } from "./image-name.ts";
+import { readImage } from "./image-name.ts";
 import { follow, isBrokenReference, referenceIn, type Target } from "./reference.ts";
 import { mostRules, readAccountPath, readRuleText } from "./tenants/rules.ts";
 import { inUnit } from "./units.ts";
@@ -390,15 +390,6 @@ function readLabel(name: string, item: string): string | ValueFault {
     "schema/value",
     `\`${name}\` has ${show(item)}, which is no word`,
     "A word has lower-case letters, digits and `-`, at most 63, the first and the last no `-`: write one.",
-  );
-}
-
-function readImage(name: string, item: string): string | ValueFault {
-  if (bootImagePattern.test(item)) return item;
-  return new ValueFault(
-    "schema/value",
-    `\`${name}\` has ${show(item)}, which is no image`,
-    "Write the name of an image, or a volume of another cell as //shop.cells.internal/debian.",
   );
 }
 

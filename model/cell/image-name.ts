@@ -1,3 +1,5 @@
+import { ValueFault } from "./value-fault.ts";
+
 /** How an image may be called: it names a directory and stands in a URL, so nothing in it can lead elsewhere. */
 const form = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
@@ -17,3 +19,12 @@ export const uploadImage = (owner: string, id: string): string => `upload-${owne
 export const isUpload = (name: string): boolean => /^upload-[0-9a-f]{16}-[0-9a-f]{32}$/.test(name);
 /** Of whom no list tells that all cells read. */
 export const isOfFew = (name: string): boolean => isServiceImage(name) || isUpload(name);
+
+export const readImage = (name: string, item: string): string | ValueFault =>
+  bootImagePattern.test(item)
+    ? item
+    : new ValueFault(
+        "schema/value",
+        `\`${name}\` has ${JSON.stringify(item)}, which is no image`,
+        "Write the name of an image, or a volume of another cell as //shop.cells.internal/debian.",
+      );

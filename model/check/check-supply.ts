@@ -2,12 +2,12 @@ import type { Cell, Element } from "../cell/cell.ts";
 import type { Mode } from "../cell/network/modes.ts";
 import type { KnownOffering } from "../cell/tenants/pools/offerings.ts";
 import { checkHosts, checkHostsOfAll, checkMarks, type HostOffer, type KnownMarks } from "./check-hosts.ts";
-import { checkOfferings } from "./check-offerings.ts";
 import { checkStorage, checkStorageOfAll, type StorageOffer } from "./check-storage.ts";
 import type { ReportFault } from "./fault.ts";
 import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./network/check-addresses.ts";
 import { checkMode } from "./network/check-mode.ts";
 import { checkForwardedNetworks } from "./network/check-network.ts";
+import { checkOfferings } from "./root-cell/check-offerings.ts";
 import { checkPoolsInUse, type KnownPools } from "./root-cell/check-pools.ts";
 
 /**

@@ -279,7 +279,6 @@ export const desiredSamples = {
     },
     settings: {
       settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
-      short: { kept: 1, left: 0 },
     },
     "power/<name>": { host: "h1", boot: 7, cut: true },
     unguarded: { cell: "shop", haManager: "ha-manager.2" },

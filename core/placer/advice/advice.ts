@@ -3,9 +3,9 @@ import type { DesiredPlacement, HostRefusal } from "../../documents/vocabulary.t
 import { choose } from "../index/choose.ts";
 import { askerOf } from "../owners.ts";
 import { isSparing, placeSparing } from "../room/spare.ts";
+import { countsOf } from "../room/told.ts";
 import type { PlacerState, Wanted } from "../state.ts";
 import { changeText, smallestChange } from "./change.ts";
-import { countsOf } from "./told.ts";
 
 /** So many are advised anew in one round over those that wait; of the others what was said before still stands. */
 const mostInARound = 16;

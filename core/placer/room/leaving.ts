@@ -3,13 +3,13 @@ import { alertsOf, type Crossing, type CrossingAlert } from "../../../model/cell
 import { rootCell } from "../../documents/cells.ts";
 import type { HostRefusal, Leave } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson, write } from "../../outbox.ts";
-import { toldOf } from "../advice/told.ts";
 import { type HostView, noUse, type Reservation, release, reserve } from "../candidate.ts";
 import { neighboursOf } from "../filters/implicit.ts";
 import type { Amounts } from "../filters/wishes.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
 import type { PlacerState } from "../state.ts";
+import { toldOf } from "./told.ts";
 
 /*
  * A VM leaves its host when that is in maintenance, or when the operator has it go to another one. It runs on where it is until room is kept

@@ -1,8 +1,8 @@
-import type { Element, VmElement } from "../cell/cell.ts";
-import { named } from "../cell/tenants/dedication/dedication.ts";
-import { type KnownOffering, offeringOf } from "../cell/tenants/pools/offerings.ts";
-import { closestName } from "../diagnostics/closest-name.ts";
-import type { ReportFault } from "./fault.ts";
+import type { Element, VmElement } from "../../cell/cell.ts";
+import { named } from "../../cell/tenants/dedication/dedication.ts";
+import { type KnownOffering, offeringOf } from "../../cell/tenants/pools/offerings.ts";
+import { closestName } from "../../diagnostics/closest-name.ts";
+import type { ReportFault } from "../fault.ts";
 
 /** A VM names an offering that there is, and has no more than that. */
 export function checkOfferings(
