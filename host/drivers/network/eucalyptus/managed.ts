@@ -247,6 +247,8 @@ function networkHost(
     const segment = subnets.segmentOf(group);
     return segment === null ? null : `-d ${cidrOfSegment(segment, subnets)}`;
   };
+  // A member of a group that is in another cluster is at the same bridge, and could take this cluster's gateway.
+  const strangers = withVlans ? "-i sg-+" : `-s ${cidr}`;
   const service = { device: local.privateInterface, address: metadataAddress, prefixLength: 32, announced: false };
   return {
     ...emptyPlan(view, self, warnings),
@@ -259,7 +261,7 @@ function networkHost(
       iptables: [
         ...planTunnels(tunnels).iptables,
         planInput(`! -i lo -s ${cidr}`, { metadataHere: false }),
-        ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup, local)] : []),
+        ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup, local, strangers)] : []),
       ],
       ebtables: planTunnels(tunnels).ebtables,
     },

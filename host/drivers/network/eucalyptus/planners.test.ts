@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatIpv4, parseIpv4 } from "../../../../model/addresses/addresses.ts";
 import type { IngressRule, Instance, NetworkView } from "../../../../model/eucalyptus/view/network-view.ts";
+import { allTables } from "./plan/own.ts";
 import { type LocalConfiguration, type LocalPlan, localDefaults, type Self } from "./plan/plan.ts";
 import { planFor } from "./planners.ts";
 
@@ -266,6 +267,19 @@ test("MANAGED: a group with members in several clusters has a tunnel between the
   const flat = plan({ ...managed, mode: "MANAGED-NOVLAN" }, one);
   assert.deepEqual(flat.tunnels, []);
   assert.match(flat.warnings.join(), /sg-b has members in several clusters/);
+});
+
+test("MANAGED: where what goes out needs a rule, nobody of another cluster goes out by this one's gateway", () => {
+  for (const [mode, strangers] of [
+    ["MANAGED", "-i sg-+ -j DROP"],
+    ["MANAGED-NOVLAN", "-s 1.0.0.0/16 -j DROP"],
+  ] as const) {
+    const found = planFor({ ...managed, mode }, host("10.111.5.1"), { ...localDefaults, outgoingClosed: true });
+    const rules = chain({ ...found, ...allTables(found) }, "filter", "CELLS_OUTGOING");
+    const own = rules.indexOf("-s 1.0.1.25/32 -g CELLS_i-00000003");
+    assert.ok(own >= 0 && !rules.some((each) => each.includes("CELLS_i-00000004")));
+    assert.equal(rules.at(-1), strangers);
+  }
 });
 
 test("MANAGED: a group whose instances have no address of a segment has no chain", () => {

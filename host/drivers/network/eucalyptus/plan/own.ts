@@ -128,6 +128,7 @@ const localResolver = "169.254.169.253";
  * @param from chain from which it is entered
  * @param matchGroup arguments for packets to members of a group; null: nobody knows them here
  * @param local of which networks no rule about a network, however wide, is
+ * @param strangers arguments for packets of instances that are none of this machine's, where such ones come: no rule here lets them out
  */
 export function planOutgoing(
   view: NetworkView,
@@ -136,6 +137,7 @@ export function planOutgoing(
   from: string,
   matchGroup: (group: string) => string | null,
   { underlay, underlayOpen, metadataHere }: Pick<LocalConfiguration, "underlay" | "underlayOpen" | "metadataHere">,
+  strangers: string | null = null,
 ): Table {
   const filter = new TableBuilder("filter", ["FORWARD"]);
   filter.chain(from, from === "FORWARD" ? "ACCEPT" : null);
@@ -169,6 +171,7 @@ export function planOutgoing(
     for (const match of networks) filter.add(chain, `${match} -j RETURN`);
     filter.add(chain, "-j DROP");
   }
+  if (strangers !== null) filter.add(outgoing, `${strangers} -j DROP`);
   return filter.table();
 }
 
