@@ -263,6 +263,11 @@ test("MANAGED: a group with members in several clusters has a tunnel between the
   assert.deepEqual(tunnels(node("n1")), []);
   const rules = JSON.stringify(plan(managed, one).own);
   assert.ok(rules.includes("CELLS_TUNNELS") && rules.includes("vx_+"));
+  // What an instance sends leaves with the network host's address, by which the other end would take it for a tunnel's.
+  const forward = chain({ ...plan(managed, one), ...allTables(plan(managed, one)) }, "filter", "FORWARD");
+  assert.equal(forward[0], "-j CELLS_BETWEEN");
+  const between = chain({ ...plan(managed, one), ...allTables(plan(managed, one)) }, "filter", "CELLS_BETWEEN");
+  assert.deepEqual(between, ["-d 10.111.5.2/32 -p udp -m udp --dport 4789 -j DROP"]);
   assert.ok(!JSON.stringify(planFor(managed, one, { ...localDefaults, tunnelsDisabled: true }).own).includes("4789"));
   const flat = plan({ ...managed, mode: "MANAGED-NOVLAN" }, one);
   assert.deepEqual(flat.tunnels, []);

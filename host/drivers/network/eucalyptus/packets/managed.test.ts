@@ -235,9 +235,12 @@ test("MANAGED: a group with members in two clusters is one, and nothing else cro
       0x0800,
       ip(source, services.host2, 17, udp(5555, 4789, vxlan(port))),
     );
+  // Nor an instance, which goes out with its network host's address.
+  const [gatewayMac, within] = ["02:ce:01:6f:20:01", udp(5555, 4789, vxlan(6112))];
+  await sends(second, ethernet(gatewayMac, second.mac, 0x0800, ip(second.address, services.host2, 17, within)));
   await outside.call("inject", "host2", [inTunnel("10.111.1.77", 6110), inTunnel(services.host1, 6111)]);
   assert.ok(await soon(() => saw(far, 6111)), "the same from the network host's address");
-  assert.ok(!saw(far, 6110));
+  assert.ok(!saw(far, 6110) && !saw(far, 6112));
 });
 
 test("MANAGED: what somebody takes away is back, and what nobody needs goes", async () => {

@@ -14,7 +14,7 @@ import { joined, TableBuilder } from "./tables.ts";
 
 export const ownPrefix = "CELLS_";
 const [guard, asked, announced] = ["CELLS_GUARD", "CELLS_ASKED", "CELLS_ANNOUNCED"] as const;
-const tunnelled = "CELLS_TUNNELS";
+const [tunnelled, between] = ["CELLS_TUNNELS", "CELLS_BETWEEN"] as const;
 const [input, outgoing, metadata] = ["CELLS_INPUT", "CELLS_OUTGOING", "CELLS_METADATA"] as const;
 
 /** Where groups share one bridge, an instance that is held to its group's segment there: what is for others goes by the gateway. */
@@ -87,18 +87,25 @@ export function planInput(
 }
 /**
  * Of tunnels between clusters: they are spoken to by the network hosts at their other ends alone, and each cluster has a DHCP server of its own,
- * which would say no to what the other's instances ask for.
+ * which would say no to what the other's instances ask for. What goes out by a network host has its address: passed on to the other end, it would
+ * be believed there, whatever group it names.
  */
 export function planTunnels(tunnels: readonly TunnelPlan[]): {
   readonly [tool in "iptables" | "ebtables"]: readonly Table[];
 } {
   if (tunnels.length === 0) return { iptables: [], ebtables: [] };
-  const [filter, bridged] = [new TableBuilder("filter", ["INPUT"]), new TableBuilder("filter", [])];
+  const [filter, bridged] = [new TableBuilder("filter", ["INPUT", "FORWARD"]), new TableBuilder("filter", [])];
   filter.chain(tunnelled);
   filter.add("INPUT", `-j ${tunnelled}`);
+  filter.chain(between);
+  filter.add("FORWARD", `-j ${between}`);
   const port = `-p udp -m udp --dport ${tunnelPort}`;
   for (const remote of new Set(tunnels.flatMap(({ remotes }) => remotes)))
-    filter.add(tunnelled, `-s ${remote}/32 ${port} -j RETURN`);
+    for (const [chain, rule] of [
+      [tunnelled, `-s ${remote}/32 ${port} -j RETURN`],
+      [between, `-d ${remote}/32 ${port} -j DROP`],
+    ] as const)
+      filter.add(chain, rule);
   filter.add(tunnelled, `${port} -j DROP`);
   bridged.chain(tunnelled);
   for (const chain of ["INPUT", "FORWARD", "OUTPUT"]) {
