@@ -133,22 +133,25 @@ export function deviceChanges(
 }
 /**
  * Devices by the names that they had before 4.2, as they are called now: taps `vnetN`, whose instance the last four bytes of the MAC tell, and
- * bridges `eucabrN` of the tag N; a wire has one device for a tag, whatever its name is. A device that is up can be renamed from Linux 6.2 on.
+ * bridges `eucabrN` of the tag N, with the wire's VLAN that is a port of it. A VLAN that is no port of such a bridge is the site's, and what it
+ * leads to is no group's. A device that is up can be renamed from Linux 6.2 on.
  */
 export function renamedDevices(
   { taps, bridges, wire }: Pick<LocalPlan, "taps" | "bridges" | "wire">,
   { links }: Pick<Devices, "links">,
 ): readonly { readonly device: string; readonly name: string }[] {
   const wanted = new Set(taps.map(({ name }) => name));
-  const isTagged = (tag: number | null): boolean => bridges.some((bridge) => bridge.tag === tag);
-  return [...links.values()].flatMap(({ name, mac, kind, lower, number }) => {
+  // Of an upgrade that ended in the middle the bridge is called otherwise already.
+  const isGroups = (tag: number | null, master: string | null): boolean =>
+    bridges.some((bridge) => bridge.tag === tag && (master === `eucabr${tag}` || master === bridge.name));
+  return [...links.values()].flatMap(({ name, mac, kind, lower, number, master }) => {
     const [, tag] = /^eucabr(\d{1,4})$/.exec(name) ?? [];
     const tap = `vn_i-${mac.split(":").slice(2).join("").toLowerCase()}`;
     const now = /^vnet\d+$/.test(name)
       ? wanted.has(tap)
         ? tap
         : undefined
-      : kind === "vlan" && lower === wire && isTagged(number)
+      : kind === "vlan" && lower === wire && isGroups(number, master)
         ? vlanOf(number ?? 0)
         : bridges.find((bridge) => String(bridge.tag) === tag)?.name;
     return now === undefined || links.has(now) ? [] : [{ device: name, name: now }];

@@ -73,4 +73,13 @@ test("devices are renamed by MAC and by tag, and those of nobody here are left a
     renamedDevices({ taps, bridges, wire: "em2" }, { links }).map(({ device, name }) => `${device} ${name}`),
     ["vnet0 vn_i-a7f05959", "eucabr514 sg-e33c6cf3", "em2.514 vl_514"],
   );
+  // By the tag alone it could be the site's own, by which the machine is reached.
+  for (const [master, name] of [
+    [null, undefined],
+    ["management", undefined],
+    ["sg-e33c6cf3", "vl_514"],
+  ] as const) {
+    const vlan = link("em2.514", "", { kind: "vlan", lower: "em2", number: 514, master });
+    assert.equal(renamedDevices({ taps, bridges, wire: "em2" }, { links: new Map([vlan]) })[0]?.name, name);
+  }
 });
