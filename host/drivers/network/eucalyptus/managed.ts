@@ -17,7 +17,7 @@ import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataAddress, metadataRule } from "./plan/metadata.ts";
-import { type GuardedSegment, merged, ownGuard, planInput, planOutgoing, planTunnels } from "./plan/own.ts";
+import { type GuardedSegment, merged, ownGuard, planAloof, planInput, planOutgoing, planTunnels } from "./plan/own.ts";
 import {
   type BridgePlan,
   type DeviceAddress,
@@ -94,7 +94,10 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
       wire: withVlans ? local.privateInterface : "",
       // The paper's modes hold no instance to its MAC or address, and without VLANs nothing keeps groups apart at the bridge.
       ebtables: guardTables(own, null, null),
-      own: { iptables: [], ebtables: ownGuard(null, false, withVlans ? [] : guarded(own, subnets, lookup)) },
+      own: {
+        iptables: [],
+        ebtables: merged(ownGuard(null, false, withVlans ? [] : guarded(own, subnets, lookup)), planAloof()),
+      },
       bridge: withVlans ? null : { name: local.bridge, mac: local.bridgeMac },
       taps: withVlans
         ? tapsOf(own, groups, subnets)

@@ -232,6 +232,12 @@ test("MANAGED: a node has a bridge for each group that is active on it, and hold
   assert.deepEqual(found.bridges, [{ name: "sg-b", tag: 19, gateway: null, prefixLength: 28 }]);
   assert.deepEqual([found.iptables, found.dhcp], [[], null]);
   assert.ok(JSON.stringify(found.ebtables).includes("vn_i-00000003"));
+  for (const mode of ["MANAGED", "MANAGED-NOVLAN"] as const) {
+    const there = plan({ ...managed, mode }, node("n2"));
+    const bridged = { ...there, iptables: allTables(there).ebtables };
+    assert.deepEqual(chain(bridged, "filter", "INPUT"), ["-j CELLS_ALOOF"]);
+    assert.deepEqual(chain(bridged, "filter", "CELLS_ALOOF"), ["-i vn_i+ -j DROP", "-i vl_+ -j DROP"]);
+  }
   const flat = plan({ ...managed, mode: "MANAGED-NOVLAN" }, host("10.111.5.1"));
   assert.deepEqual(flat.bridges, []);
   assert.deepEqual(

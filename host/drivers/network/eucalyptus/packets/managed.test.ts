@@ -169,6 +169,21 @@ test("MANAGED: rules of groups, the elastic address, metadata and the way out", 
   assert.ok(!seen.text.includes("1.111.32."), "no private address outside");
 });
 
+test("MANAGED: a node answers its group's instances for no address of its own", () => {
+  const address = "10.9.9.9";
+  of("node1").run("ip", "address", "add", `${address}/32`, "dev", "lo");
+  for (const from of [first, second])
+    for (const [asked, is] of [
+      [from.gateway, true],
+      [address, false],
+    ] as const)
+      assert.equal(
+        guest(from).succeeds("arping", "-c", "1", "-w", "1", "-I", "eth0", asked),
+        is,
+        `${asked} from ${from.node}`,
+      );
+});
+
 test("MANAGED: what groups say has their tags on the underlay, and a frame of another group's tag dies", async () => {
   const wire = await world.watch(of("switch1"), "node1", "udp");
   const victim = await heardBy(first);

@@ -14,6 +14,7 @@ import { joined, TableBuilder } from "./tables.ts";
 
 export const ownPrefix = "CELLS_";
 const [guard, asked, announced] = ["CELLS_GUARD", "CELLS_ASKED", "CELLS_ANNOUNCED"] as const;
+const aloof = "CELLS_ALOOF";
 const [tunnelled, between] = ["CELLS_TUNNELS", "CELLS_BETWEEN"] as const;
 const [input, outgoing, metadata] = ["CELLS_INPUT", "CELLS_OUTGOING", "CELLS_METADATA"] as const;
 
@@ -58,6 +59,17 @@ export function ownGuard(
   return [filter.table()];
 }
 
+/**
+ * Of a node that is not the gateway of its instances: nothing that they say is for the machine itself, which would answer for each address that it
+ * has, whatever device that is at. `vl_+`: instances of the same group on other nodes.
+ */
+export function planAloof(): readonly Table[] {
+  const filter = new TableBuilder("filter", ["INPUT"]);
+  filter.chain(aloof);
+  filter.add("INPUT", `-j ${aloof}`);
+  for (const device of ["vn_i+", "vl_+"]) filter.add(aloof, `-i ${device} -j DROP`);
+  return [filter.table()];
+}
 /**
  * What instances reach of the machine itself: echoes, DHCP and, where it is their name server, names; where it answers for metadata, its answers.
  * @param from arguments for packets of instances, which come by a device and never from the machine itself
