@@ -93,5 +93,7 @@ test("the form is tried at the wire itself", async () => {
   // The wire has that VLAN.
   assert.equal(await probe("ip ended with 2: RTNETLINK answers: File exists"), "device");
   assert.equal(await probe("ip ended with 2: Error: Unknown device type."), "program");
-  await assert.rejects(probe('ip ended with 1: Cannot find device "em2"'));
+  assert.equal(await probe("ip ended with 2: RTNETLINK answers: Operation not supported"), "program");
+  for (const why of ['1: Cannot find device "em2"', "null:", "2: RTNETLINK answers: Device or resource busy"])
+    await assert.rejects(probe(`ip ended with ${why}`), { message: `ip ended with ${why}` });
 });
