@@ -102,13 +102,11 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   };
   /** Sets that nobody wants any more and that rules of the site's own still name. */
   let left: readonly string[] = [];
-  const clear = async (): Promise<LocalNetwork> => {
-    const found = await read();
+  const clearRules = async (found: LocalNetwork): Promise<void> => {
     const tables = inForce === null ? { iptables: [], ebtables: [] } : allTables(inForce);
     await iptables.clear(tables.iptables, found.iptables);
     await ebtables.clear(tables.ebtables, found.ebtables);
     left = await destroySets(run, staleSets(found.sets, []));
-    return found;
   };
   return {
     async init(configuration) {
@@ -214,11 +212,13 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     left: () =>
       left.map((name) => `the set ${name} stays, since a rule of the site's own names it; nothing keeps it up to date`),
     async cleanup() {
-      const found = await clear();
-      await dhcp.stop(found.dhcp);
+      const found = await read();
+      // An address goes before what translates it, and who is at a bridge before what guards that: what ends in the middle leaves nothing open.
       const addresses = { addresses: [], managed: inForce?.managed ?? [] };
       await applyAddresses(run, addressChanges(addresses, found.devices));
       await parts.clear(found);
+      await dhcp.stop(found.dhcp);
+      await clearRules(found);
     },
   };
 }

@@ -142,7 +142,12 @@ test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing
   try {
     machine.run("ip", "link", "add", "em1", "type", "veth", "peer", "name", "other");
     machine.run("ip", "link", "add", "br0", "type", "bridge");
-    const there = runner(["nsenter", "-t", String(machine.pid), "-n", "-m", "--"]);
+    const inside = runner(["nsenter", "-t", String(machine.pid), "-n", "-m", "--"]);
+    const commands: string[] = [];
+    const there: Run = (program, args, input) => {
+      commands.push([program, ...args].join(" "));
+      return inside(program, args, input);
+    };
     const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
       drivers: new Map([
         ["EDGE", createPlanDriver({ run: there, dhcpDirectory: join(directory, "edge") })],
@@ -166,8 +171,16 @@ test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing
     assert.equal(rules().replace("-A EUCA_FILTER_FWD_PREUSERHOOK -s 203.0.113.1/32 -j DROP\n", ""), whole);
     const flat = (text: string): string => text.replace("<value>MANAGED</value>", "<value>MANAGED-NOVLAN</value>");
     const global = plan("managed-02-two-groups", "10.111.1.54", "network", flat);
+    commands.length = 0;
     await service.offer({ mode: "MANAGED-NOVLAN", global });
     assert.deepEqual(service.state.failed, {});
+    // Of the mode before, nobody speaks and no address is here by the time its rules go.
+    const closed = commands.slice(
+      0,
+      commands.findIndex((command) => /^(?:ip|eb)tables\S*-restore/.test(command)),
+    );
+    for (const gone of ["ip link delete dev vn_i-a7f05959", "ip address del 10.111.101.60/32 dev em1"])
+      assert.ok(closed.includes(gone), closed.join("\n"));
     assert.match(rules(), /:FORWARD DROP/);
     assert.ok(!rules().includes("EUCA_NAT_PRE -"));
     await service.leave();
