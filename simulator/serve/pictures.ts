@@ -29,7 +29,7 @@ const pictures: readonly Picture[] = [
   },
 ];
 
-/** Takes pictures of the page for documents, in light colours. Resolves to their files. Rejects with a sentence where there is no browser. */
+/** Takes pictures of the page for documents, each in light and in dark colours. Resolves to their files. Rejects with a sentence where there is no browser. */
 export async function takePictures(
   served: Pick<Served, "url" | "code">,
   directory: string,
@@ -52,9 +52,15 @@ export async function takePictures(
     for (const { name, path, when } of pictures) {
       await page.goto(`${served.url}/ui/${path}`);
       await when(page);
-      const file = join(directory, `${name}.png`);
-      await page.screenshot({ path: file });
-      files.push(file);
+      for (const [colorScheme, suffix] of [
+        ["light", ""],
+        ["dark", "-dark"],
+      ] as const) {
+        await page.emulateMedia({ colorScheme });
+        const file = join(directory, `${name}${suffix}.png`);
+        await page.screenshot({ path: file });
+        files.push(file);
+      }
     }
     return files;
   } finally {

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../../runtime/installation.testing.ts";
+import { pages } from "../state/place.ts";
+import { beginJourneys, type Journeys } from "./browser.testing.ts";
+
+let journeys: Journeys;
+let elsewhere: Server;
+before(async () => {
+  journeys = await beginJourneys({ hosts: 3, machines: 2, volumes: true });
+  elsewhere = createServer((_incoming, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end("<title>elsewhere</title><p>a page of another origin</p>");
+  });
+  elsewhere.listen(0, "127.0.0.1");
+  await once(elsewhere, "listening");
+});
+after(async () => {
+  elsewhere?.closeAllConnections();
+  elsewhere?.close();
+  await journeys?.end();
+});
+
+/** Markup, a bell, a sequence that clears a terminal, and what turns the writing round. */
+const bad = "<img src=x onerror=alert(1)>\u0007\u001b[2J\u202e";
+const tooLong = bad.repeat(400).slice(0, 10_000);
+
+/** Nothing of it is more than text, and the page is as wide as it was. */
+async function isSound(page: Page, where: string): Promise<void> {
+  assert.equal(await page.locator("img").count(), 0, `${where}: markup became an image`);
+  assert.equal(await page.locator("h1").count(), 1, `${where}: the page is there`);
+  const over = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+  assert.ok(Number(over) <= 0, `${where} is ${over} pixels too wide`);
+}
+
+test("10,000 characters of markup and escapes in each field of each form are refused, and are text where they are shown", async () => {
+  const { page, signIn, expect, letPass, end } = await journeys.person();
+  const broken: string[] = [];
+  page.on("response", (answer) => {
+    if (answer.status() >= 500) broken.push(`${answer.status()} of ${answer.request().method()} ${answer.url()}`);
+  });
+  page.on("dialog", (dialog) => broken.push(dialog.message()));
+  await signIn();
+  await expect(/401/);
+  // What is refused with 4xx stands in a browser's console.
+  letPass(/status of 4\d\d/);
+  let filled = 0;
+  for (const name of pages) {
+    await page.goto(`${journeys.served.url}/ui/${name === "overview" ? "" : name}?cell=shop`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await eventually(`${name} has what it asks for`, async () => (await page.getByText(/is asked …$/).count()) === 0);
+    await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true");
+    const fields = page.locator("input:not([type=checkbox]):not([type=radio]):not([type=file]), textarea");
+    for (let at = 0; at < (await fields.count()); at += 1) {
+      const field = fields.nth(at);
+      if (!(await field.isVisible()) || !(await field.isEnabled())) continue;
+      const isNumber = (await field.getAttribute("type")) === "number";
+      await field.fill(isNumber ? "9".repeat(300) : tooLong);
+      filled += 1;
+    }
+    const forms = page.locator("form");
+    for (let at = 0; at < (await forms.count()); at += 1)
+      await forms.nth(at).evaluate("(form) => { form.noValidate = true; form.requestSubmit(); }");
+    await eventually(`${name} waits for nothing`, async () => (await page.getByText(/ …$/).count()) === 0);
+    await isSound(page, name);
+  }
+  assert.ok(filled >= 20, `${filled} fields`);
+  assert.deepEqual(broken, []);
+  await end();
+});
+
+test("a page of another origin changes nothing, frames nothing and opens no session, where the gateway's own page does", async () => {
+  const { page, context, signIn, expect, end } = await journeys.person();
+  const { url, credential } = journeys.served;
+  await signIn();
+  await expect(/401/);
+  const stranger = await context.newPage();
+  // The same site by its address, so the browser sends the cookie along.
+  await stranger.goto(`http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`);
+  const post = (path: string, headers: object) =>
+    `fetch(${JSON.stringify(`${url}/domains`)}, { method: "POST", credentials: "include", body: JSON.stringify({ path: ${JSON.stringify(path)} }),
+       headers: ${JSON.stringify(headers)} }).then((answer) => answer.status, () => "refused by the browser")`;
+  const asForm = `fetch(${JSON.stringify(`${url}/domains`)}, { method: "POST", mode: "no-cors", credentials: "include", body: JSON.stringify({ path: "ROOT/form" }) }).then(() => 0)`;
+  assert.equal(await stranger.evaluate(post("ROOT/foreign", { "cells-page": "1" })), "refused by the browser");
+  await stranger.evaluate(asForm);
+  assert.equal(await page.evaluate(post("ROOT/own", { "cells-page": "1", "content-type": "application/json" })), 200);
+  const domains = await (await fetch(`${url}/domains`, { headers: { authorization: `Bearer ${credential}` } })).text();
+  assert.match(domains, /ROOT\/own/, "the same request of the own page");
+  assert.doesNotMatch(domains, /ROOT\/(?:foreign|form)/);
+
+  const framed = async (address: string): Promise<string> => {
+    const frame = `new Promise((done) => {
+      const frame = document.createElement("iframe");
+      frame.onload = () => done();
+      frame.src = ${JSON.stringify(address)};
+      document.body.append(frame);
+    })`;
+    await stranger.evaluate(frame);
+    return stranger.frames().at(-1)?.url() ?? "";
+  };
+  assert.match(await framed(`${url}/ui/`), /^chrome-error:/);
+  assert.match(await framed(`${stranger.url()}again`), /\/again$/, "a page that may be framed is");
+
+  const socket = `new Promise((done) => {
+    const socket = new WebSocket(${JSON.stringify(`${url.replace("http", "ws")}/cells/shop/sessions`)}, "cells.session.v1");
+    socket.onopen = () => done("open");
+    socket.onclose = () => done("closed");
+  })`;
+  assert.equal(await stranger.evaluate(socket), "closed");
+  await page.goto(`${url}/ui/machines?cell=shop`);
+  await page.getByRole("button", { name: "shop/web1", exact: true }).click();
+  await page.getByRole("button", { name: "Console shop/web1" }).click();
+  const screen = page.getByRole("region", { name: "Console of shop/web1" });
+  await screen.click();
+  const title = await page.title();
+  await page.keyboard.type("\u001b]0;taken\u0007<img src=x onerror=alert(1)>");
+  await page.keyboard.press("Enter");
+  await eventually("its guest has read it", async () =>
+    ((await screen.locator(".xterm-rows").textContent()) ?? "").includes("onerror"),
+  );
+  assert.equal(await page.title(), title, "a terminal's title is not the page's");
+  await isSound(page, "a console");
+
+  const under = async (host: string): Promise<number> => {
+    const { port } = new URL(url);
+    const asked = request({ host: "127.0.0.1", port, path: "/ui/", headers: { host } }).end();
+    const [answer] = await once(asked, "response");
+    answer.resume();
+    return answer.statusCode;
+  };
+  assert.deepEqual([await under("rebound.example"), await under(new URL(url).host)], [403, 200]);
+  await stranger.close();
+  await end();
+});
