@@ -69,7 +69,25 @@ export class DeviceHandler {
   async #listen(plan: Wanted, { heard }: Found): Promise<void> {
     if (plan.learns || heard.length > 0) await this.#learner?.apply(listeners(plan, await readDevices(this.#run)));
   }
+  /** What `ip` has to do one behind the other is one call of it: a machine may have a thousand groups. It ends at the first that fails. */
   async #runAll(commands: readonly Command[]): Promise<void> {
-    for (const [program, ...args] of commands) await this.#run(program, args);
+    for (const [program, ...calls] of grouped(commands))
+      if (program === "ip" && calls.length > 1)
+        await this.#run("ip", ["-batch", "-"], calls.map((args) => `${args.join(" ")}\n`).join(""));
+      else for (const args of calls) await this.#run(program, args);
   }
 }
+/** Calls of one program in a row, by its name. */
+function grouped(
+  commands: readonly Command[],
+): readonly (readonly [program: string, ...calls: (readonly string[])[]])[] {
+  const groups: [program: string, ...calls: (readonly string[])[]][] = [];
+  for (const [program, ...args] of commands) {
+    const last = groups.at(-1);
+    // The kernel takes up to 0.1 s for a device that goes, and no call lasts for ever.
+    if (last?.[0] === program && last.length <= mostInOne) last.push(args);
+    else groups.push([program, args]);
+  }
+  return groups;
+}
+const mostInOne = 200;
