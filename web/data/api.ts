@@ -109,6 +109,6 @@ export const askOnce = <N extends RouteName>(
   path: string,
   asked: Asked = {},
 ): Promise<Answered<N>> =>
-  once.ask(JSON.stringify([method, path, asked]), (key) =>
+  once.ask(path.split("?")[0] ?? path, JSON.stringify([method, path, asked]), (key) =>
     ask(name, method, path, { ...asked, headers: { ...asked.headers, "idempotency-key": key } }),
   );
