@@ -97,7 +97,8 @@ const enoughRounds = { listed: 1, ofOne: 2, unlisted: 3 } as const;
 
 function countRound({ turn }: Asking, from: PeerName, listed: ReadonlySet<Uid>): void {
   const rounds = turn.rounds.get(from) ?? { listed: 0, all: 0 };
-  const isOfTurn = [...turn.vms].some((vm) => listed.has(vm));
+  // What was under way when the turn began names those of it alone that were in the one before, too.
+  const isOfTurn = turn.vms.size > 0 && [...turn.vms].every((vm) => listed.has(vm));
   turn.rounds.set(from, { listed: rounds.listed + (isOfTurn ? 1 : 0), all: rounds.all + 1 });
 }
 function isOver({ turn, peers }: Asking): boolean {
@@ -121,7 +122,7 @@ function turnOf(asking: Asking, candidates: readonly ProbedMachine[]): readonly 
     asking.turns += 1;
     asking.turn = { vms: new Set(now.map(({ vm }) => vm)), rounds: new Map() };
     for (const { vm } of now) lastTurn.set(vm, asking.turns);
-  }
+  } else if (now.length < turn.vms.size) asking.turn = { ...turn, vms: new Set(now.map(({ vm }) => vm)) };
   return [...now].sort(byName);
 }
 function nextTurn(candidates: readonly ProbedMachine[], lastTurn: ReadonlyMap<Uid, number>): readonly ProbedMachine[] {

@@ -149,6 +149,61 @@ test("of very many VMs some are asked at once, and the rest in turns, each befor
   assert.equal(world.stepOf(names.at(-1) ?? ""), "Fencing");
 });
 
+test("a turn is of those that are asked in it: what was under way when it began counts for the one before", () => {
+  const { world, wanted, says } = createRoom();
+  for (let number = 0; number < mostProbed; number += 1)
+    world.protect(`v-${1000 + number}`, 1, "h1", "shop", { address: `10.64.1.${number}` });
+  world.lose("h1");
+  const turn = (): readonly string[] => {
+    const { machines = [] } = wanted() as { readonly machines?: readonly { readonly vm: string }[] };
+    return machines.map(({ vm }) => vm);
+  };
+  const left = `v-${1000 + mostProbed - 1}`;
+  // All others answer, and go on being asked.
+  const back = (vms: readonly string[], answered: number) =>
+    vms.map((vm) => ({ vm, answered: vm === left ? 0 : answered }));
+  const first = turn();
+  assert.ok(!first.includes(left));
+  for (const by of ["h2", "h3"]) says(by, 1, back(first, 1));
+  const second = turn();
+  assert.ok(second.includes(left));
+  // Both had asked those of the first turn once more when they were told of the second, and say so of whom they are to ask still.
+  for (const by of ["h2", "h3"])
+    says(
+      by,
+      2,
+      back(
+        second.filter((vm) => first.includes(vm)),
+        2,
+      ),
+    );
+  assert.deepEqual(turn(), second, "nobody has asked the one that was left");
+  for (const by of ["h2", "h3"]) says(by, 3, back(second, 3));
+  assert.equal(world.stepOf(left), "Fencing");
+});
+
+test("a turn ends though some of it are not asked about any more", () => {
+  const { world, wanted, says } = createRoom();
+  for (let number = 0; number < 2 * mostProbed; number += 1)
+    world.protect(`v-${1000 + number}`, 1, "h1", "shop", { address: `10.64.1.${number}` });
+  world.lose("h1");
+  const turn = (): readonly string[] => {
+    const { machines = [] } = wanted() as { readonly machines?: readonly { readonly vm: string }[] };
+    return machines.map(({ vm }) => vm);
+  };
+  const first = turn();
+  world.protect("v-1000", 1, "h1", "shop", { address: "10.64.1.0", lost: "leave" });
+  const rest = turn();
+  assert.equal(rest.length, first.length - 1);
+  for (const by of ["h2", "h3"])
+    says(
+      by,
+      1,
+      rest.map((vm) => ({ vm, answered: 0 })),
+    );
+  assert.ok(!turn().includes("v-1001"), "the next turn has come");
+});
+
 test("what answers again in a later turn has answered since, though its neighbours count anew", () => {
   const { world, wanted, says } = createRoom();
   for (let number = 0; number < mostProbed; number += 1)
