@@ -111,9 +111,9 @@ function take(state: HaState, input: Input, now: Instant): void {
       return;
     case "reachable":
       hearMember(state.deaths, input.peer, input.reachable);
+      if (input.peer.startsWith("host.")) noteHeard(state, hostName(input.peer.slice("host.".length)), input.reachable);
       state.reachable.set(input.peer, input.reachable);
       if (input.peer.startsWith("host.")) {
-        noteHeard(state, hostName(input.peer.slice("host.".length)), input.reachable);
         touchHost(state, input.peer.slice("host.".length));
       } else if (input.peer.startsWith("agent.")) {
         for (const [host, byAgent] of state.heartbeats) if (byAgent.has(input.peer)) touchHost(state, host);

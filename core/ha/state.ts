@@ -76,7 +76,7 @@ export interface HaState extends Known {
   readonly deaths: Deaths;
   /** By host that is suspected, which life of it each member of the Presence group means. */
   readonly suspicions: Map<HostName, Map<PeerName, number>>;
-  /** Hosts that this manager has lost, and since when, monotonic ms. */
+  /** Hosts that this manager has lost a moment ago, and since when, monotonic ms, in that order. */
   readonly unheard: Map<HostName, number>;
   readonly machines: Map<HostName, ActualMachines>;
   readonly machinesMs: Map<HostName, number>;

@@ -158,6 +158,12 @@ test("so are those of a host that this manager has lost alone, for half a minute
   assert.deepEqual(asked(cut), ["host.h2", "host.h3"]);
   reachable(cut, "h5", false);
   assert.deepEqual(asked(cut), [], "it has lost its network");
+  const some = begun(6);
+  for (const name of ["h4", "h5", "h6"]) reachable(some, name, false);
+  some.ms += 30_000;
+  reachable(some, "h4", false);
+  reachable(some, "h1", false);
+  assert.deepEqual(asked(some), ["host.h2", "host.h3"], "those that were lost long ago are none of many at once");
 });
 
 test("one member of several is not believed, nor who is none", () => {

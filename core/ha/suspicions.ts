@@ -1,4 +1,4 @@
-import { type HostName, hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, hostPeer, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { agreedOn } from "../documents/declaration.ts";
 import { presenceKey } from "../documents/presence.ts";
@@ -49,8 +49,10 @@ export const lookedIntoAt = ({ active, activeAt }: HaState, host: HostName): rea
     return step === "Scheduled" || step === "Investigating";
   });
 /** Who is heard, who can be asked or whom the group has lost is another than before: all that is looked into is gone through. */
-export function lookAnew({ asking, looking, activeAt, suspicions, unheard, looksDue }: HaState): void {
-  for (const hosts of [asking, looking, activeAt, suspicions, unheard])
+export function lookAnew(state: HaState): void {
+  const { asking, looking, activeAt, suspicions, unheard, looksDue } = state;
+  forgetUnheard(state);
+  for (const hosts of [asking, looking, activeAt, suspicions, ...(areMany(state) ? [] : [unheard])])
     for (const host of hosts.keys()) looksDue.add(host);
 }
 /** Others are asked about that host. */
@@ -61,17 +63,23 @@ export const isLookedInto = (state: HaState, host: HostName): boolean =>
  * This manager itself has lost a host a moment ago. Its connection is silent for 8 to 10 s by then, and a large group takes longer until it
  * suspects anybody, so what others can say is known when it declares. One that has lost many of them has lost its own network.
  */
-function isUnheard({ unheard, deaths, options, nowMs }: HaState, host: HostName): boolean {
-  const sinceMs = unheard.get(host);
-  if (sinceMs === undefined || nowMs - sinceMs >= unheardMs || deathOf(deaths, host) !== null) return false;
-  return unheard.size < many.hosts || unheard.size <= many.share * options.hosts.length;
-}
+const isUnheard = (state: HaState, host: HostName): boolean =>
+  state.unheard.has(host) && deathOf(state.deaths, host) === null && !areMany(state);
+const areMany = ({ unheard, options }: HaState): boolean =>
+  unheard.size >= many.hosts && unheard.size > many.share * options.hosts.length;
 const many = { hosts: 3, share: 0.1 } as const;
 /** By then it is declared, or it is this manager alone that does not hear it. */
 export const unheardMs = 30_000;
+/** Those that are off for days say nothing of this manager's network. The first one was lost first. */
+function forgetUnheard({ unheard, nowMs }: HaState): void {
+  for (const [host, sinceMs] of unheard) {
+    if (nowMs - sinceMs < unheardMs) break;
+    unheard.delete(host);
+  }
+}
 
 /** A host is heard or not any more, by this manager. */
-export function noteHeard({ unheard, nowMs }: HaState, host: HostName, isHeard: boolean): void {
+export function noteHeard({ unheard, reachable, nowMs }: HaState, host: HostName, isHeard: boolean): void {
   if (isHeard) unheard.delete(host);
-  else if (!unheard.has(host)) unheard.set(host, nowMs);
+  else if (reachable.get(hostPeer(host)) !== false) unheard.set(host, nowMs);
 }
