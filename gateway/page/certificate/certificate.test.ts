@@ -251,6 +251,26 @@ test("names that clients know the gateway by, names that are none, and who is no
   }
 });
 
+test("of an answer and a request at once none takes away what the other has kept, nor does a crash behind an answer leave its request", async () => {
+  const { configuration: another } = await installation.configure(peerName("presence"), {});
+  const root = await signer("CN=Example Root", null);
+  const open = () => openOwnCertificate(another.directory, () => false);
+  const own = open();
+  const { request } = await own.request([name]);
+  const chain = chained(await answered(request, root), pemOf(root));
+  const asked = readFileSync(join(another.directory, "page-request.json"), "utf8");
+  const [, next] = await Promise.all([own.install(chain), own.request(["cloud.example.com"])]);
+  for (const each of [own, open()]) assert.deepEqual(each.state().asked, ["cloud.example.com"]);
+  const later = chained(await answered(next.request, root), pemOf(root));
+  await Promise.all([own.install(later), own.forget()]);
+  for (const each of [own, open()]) assert.deepEqual(each.state(), { certificate: null, asked: null });
+
+  writeFileSync(join(another.directory, "page-request.json"), asked);
+  await open().install(chain);
+  writeFileSync(join(another.directory, "page-request.json"), asked);
+  assert.deepEqual([open().state().asked, open().isFor(name)], [null, true], "its answer is in force");
+});
+
 test("where what was kept is lost or damaged the installation's certificate is shown, why is said, and a new request mends it", async () => {
   const root = await signer("CN=Example Root", null);
   const file = join(configuration.directory, "page-certificate.pem");

@@ -52,6 +52,9 @@ export function openOwnCertificate(
   const [servedFile, askedFile] = [join(directory, servedName), join(directory, askedName)];
   let { served, fault } = readServed(servedFile);
   let asked = readAsked(askedFile);
+  // It ended between the two files: that one is answered.
+  if (asked !== null && asked.key === served?.keyText) asked = null;
+  const inTurn = createTurns();
   const isFor = (name: string): boolean =>
     served !== null && !isOwnName(name) && isForName(served.certificates[0], name);
   const state = (): PageCertificate => ({
@@ -63,52 +66,65 @@ export function openOwnCertificate(
     isFor,
     contextFor: (name) => (isFor(name) ? (served?.context ?? null) : null),
     state,
-    request: async (names) => {
-      const taken = names.find((name) => isOwnName(name));
-      if (taken !== undefined)
-        throw refused(
-          400,
-          "page-certificate/name",
-          `clients know the gateway as ${taken} by the installation's own certificate: ask for another name`,
-        );
-      const isSame = asked !== null && String(asked.names) === String(names);
-      const next = isSame && asked !== null ? asked : { names, key: newKey() };
-      if (next !== asked) await replaceFile(askedFile, JSON.stringify(next));
-      asked = next;
-      return { names, request: requestFor(createPrivateKey(next.key), names) };
-    },
-    install: async (pem) => {
-      const read = readChain(pem);
-      if (!read.ok) throw refused(400, "page-certificate/unreadable", read.error);
-      const found = keysOf(asked, served).find(({ key }) => read.value.certificates[0].checkPrivateKey(key));
-      if (asked === null && served === null)
-        throw refused(
-          409,
-          "page-certificate/no-request",
-          "the gateway has asked for no certificate, so it has no key for one: `cells gateway request NAME` first",
-        );
-      const why = chainFault(read.value, {
-        names: found?.names ?? asked?.names ?? [],
-        isOwnName,
-        hasKey: () => found !== undefined,
-        nowMs: now(),
-      });
-      if (why !== null || found === undefined)
-        throw refused(409, "page-certificate/refused", `the certificate is not put in: ${why}`);
-      const next = inForce(read.value, found.keyText);
-      await replaceFile(servedFile, `${found.keyText}${read.value.pem}`);
-      [served, fault] = [next, null];
-      if (found.isAsked) {
-        asked = null;
-        await rm(askedFile, { force: true });
-      }
-      return state();
-    },
-    forget: async () => {
-      for (const file of [servedFile, askedFile]) await rm(file, { force: true });
-      [served, asked, fault] = [null, null, null];
-      return state();
-    },
+    request: (names) =>
+      inTurn(async () => {
+        const taken = names.find((name) => isOwnName(name));
+        if (taken !== undefined)
+          throw refused(
+            400,
+            "page-certificate/name",
+            `clients know the gateway as ${taken} by the installation's own certificate: ask for another name`,
+          );
+        const isSame = asked !== null && String(asked.names) === String(names);
+        const next = isSame && asked !== null ? asked : { names, key: newKey() };
+        if (next !== asked) await replaceFile(askedFile, JSON.stringify(next));
+        asked = next;
+        return { names, request: requestFor(createPrivateKey(next.key), names) };
+      }),
+    install: (pem) =>
+      inTurn(async () => {
+        const read = readChain(pem);
+        if (!read.ok) throw refused(400, "page-certificate/unreadable", read.error);
+        const found = keysOf(asked, served).find(({ key }) => read.value.certificates[0].checkPrivateKey(key));
+        if (asked === null && served === null)
+          throw refused(
+            409,
+            "page-certificate/no-request",
+            "the gateway has asked for no certificate, so it has no key for one: `cells gateway request NAME` first",
+          );
+        const why = chainFault(read.value, {
+          names: found?.names ?? asked?.names ?? [],
+          isOwnName,
+          hasKey: () => found !== undefined,
+          nowMs: now(),
+        });
+        if (why !== null || found === undefined)
+          throw refused(409, "page-certificate/refused", `the certificate is not put in: ${why}`);
+        const next = inForce(read.value, found.keyText);
+        await replaceFile(servedFile, `${found.keyText}${read.value.pem}`);
+        [served, fault] = [next, null];
+        if (found.isAsked) {
+          asked = null;
+          await rm(askedFile, { force: true });
+        }
+        return state();
+      }),
+    forget: () =>
+      inTurn(async () => {
+        for (const file of [servedFile, askedFile]) await rm(file, { force: true });
+        [served, asked, fault] = [null, null, null];
+        return state();
+      }),
+  };
+}
+
+/** One change after the other: each is of two files, and of what is known of both. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const next = last.then(work);
+    last = next.catch(() => undefined);
+    return next;
   };
 }
 
