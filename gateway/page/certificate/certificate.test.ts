@@ -22,6 +22,12 @@ import { openOwnCertificate } from "./kept.ts";
 /** A real gateway over TLS, and an authority of somebody else that answers its requests. */
 x509.cryptoProvider.set(webcrypto);
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+const weak = {
+  name: "RSASSA-PKCS1-v1_5",
+  modulusLength: 1024,
+  publicExponent: new Uint8Array([1, 0, 1]),
+  hash: "SHA-256",
+} as const;
 const hourMs = 60 * 60 * 1000;
 const credential = "operator-secret";
 const name = "cells.example.com";
@@ -83,10 +89,16 @@ const shownTo = async (servername: string | undefined, ca: string): Promise<{ cn
 interface Signer {
   readonly certificate: x509.X509Certificate;
   readonly keys: webcrypto.CryptoKeyPair;
+  readonly signs: typeof algorithm | typeof weak;
 }
 let serial = 1;
-const signer = async (subject: string, by: Signer | null, isAuthority = true): Promise<Signer> => {
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+const signer = async (
+  subject: string,
+  by: Signer | null,
+  isAuthority = true,
+  signs: Signer["signs"] = algorithm,
+): Promise<Signer> => {
+  const keys = await webcrypto.subtle.generateKey(signs, true, ["sign", "verify"]);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: String(++serial).padStart(4, "0"),
     subject,
@@ -95,10 +107,10 @@ const signer = async (subject: string, by: Signer | null, isAuthority = true): P
     notAfter: new Date(Date.now() + 1000 * hourMs),
     signingKey: (by?.keys ?? keys).privateKey,
     publicKey: keys.publicKey,
-    signingAlgorithm: algorithm,
+    signingAlgorithm: by?.signs ?? signs,
     extensions: [new x509.BasicConstraintsExtension(isAuthority, undefined, true)],
   });
-  return { certificate, keys };
+  return { certificate, keys, signs };
 };
 interface Answer {
   readonly names?: readonly string[];
@@ -120,7 +132,7 @@ const answered = async (pem: string, by: Signer, answer: Answer = {}): Promise<s
     notAfter: new Date(answer.untilMs ?? Date.now() + 100 * hourMs),
     signingKey: by.keys.privateKey,
     publicKey: await request.publicKey.export(algorithm, ["verify"]),
-    signingAlgorithm: algorithm,
+    signingAlgorithm: by.signs,
     extensions: [
       new x509.BasicConstraintsExtension(answer.isAuthority === true, undefined, true),
       new x509.ExtendedKeyUsageExtension([...(answer.uses ?? [x509.ExtendedKeyUsage.serverAuth])]),
@@ -184,6 +196,7 @@ test("what browsers would refuse is not put in force, and what was in force stay
   const later = await requested(name, "cloud.example.com");
   const stranger = await signer("CN=Example Web", root);
   const noAuthority = await signer("CN=Example Web", root, false);
+  const short = await signer("CN=Example Old", null, true, weak);
   const cases: readonly (readonly [string, RegExp])[] = [
     ["no certificate", /has no certificate in it/],
     [`${"x".repeat(longestChain)}`, /no certificate in it/],
@@ -211,6 +224,7 @@ test("what browsers would refuse is not put in force, and what was in force stay
     [chained(await answered(later, middle), pemOf(root)), /not signed by "CN=Example Root"/],
     [chained(await answered(later, middle), pemOf(stranger)), /not signed by "CN=Example Web"/],
     [chained(await answered(later, noAuthority), pemOf(noAuthority)), /certificate 2 of the chain, is no authority's/],
+    [chained(await answered(later, short), pemOf(short)), /is not put in: TLS does not take it: ca key too small/],
   ];
   for (const [chain, why] of cases) assert.match(await refusedBy(chain), why);
   assert.equal((await ask("PUT", "", { chain: "x".repeat(longestChain + 1) })).status, 400);

@@ -100,7 +100,7 @@ export function openOwnCertificate(
         });
         if (why !== null || found === undefined)
           throw refused(409, "page-certificate/refused", `the certificate is not put in: ${why}`);
-        const next = inForce(read.value, found.keyText);
+        const next = forTls(read.value, found.keyText);
         await replaceFile(servedFile, `${found.keyText}${read.value.pem}`);
         [served, fault] = [next, null];
         if (found.isAsked) {
@@ -153,6 +153,16 @@ const inForce = (chain: Chain, keyText: string): InForce => ({
   keyText,
   context: createSecureContext({ cert: chain.pem, key: keyText, minVersion: "TLSv1.3" }),
 });
+
+/** What passes as a chain may have a signature or a key in it that is too weak for TLS. */
+function forTls(chain: Chain, keyText: string): InForce {
+  try {
+    return inForce(chain, keyText);
+  } catch (error) {
+    const { message, reason = message } = error as Error & { readonly reason?: string };
+    throw refused(409, "page-certificate/refused", `the certificate is not put in: TLS does not take it: ${reason}`);
+  }
+}
 
 function described({ certificates }: InForce): NonNullable<PageCertificate["certificate"]> {
   const [own] = certificates;
