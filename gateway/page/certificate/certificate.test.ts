@@ -154,6 +154,7 @@ test("a request is answered by an authority of one's own, and browsers see the a
 
   const request = await requested(name, "cloud.example.com");
   assert.equal(await requested(name, "cloud.example.com").then((again) => keyOf(again)), keyOf(request));
+  assert.equal(keyOf(await requested("cloud.example.com", name)), keyOf(request), "in whichever order");
   assert.deepEqual((await ask("GET", "")).body, { certificate: null, asked: [name, "cloud.example.com"] });
   const page = () => app.inject({ url: "/ui/", headers: { host: `${name}:8443` } });
   assert.equal((await page()).json().error.code, "not-found", "no page is in this test");

@@ -75,7 +75,7 @@ export function openOwnCertificate(
             "page-certificate/name",
             `clients know the gateway as ${taken} by the installation's own certificate: ask for another name`,
           );
-        const isSame = asked !== null && String(asked.names) === String(names);
+        const isSame = asked !== null && inOrder(asked.names) === inOrder(names);
         const next = isSame && asked !== null ? asked : { names, key: newKey() };
         if (next !== asked) await replaceFile(askedFile, JSON.stringify(next));
         asked = next;
@@ -128,6 +128,7 @@ function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   };
 }
 
+const inOrder = (names: readonly string[]): string => [...names].sort().join(" ");
 const newKey = (): string =>
   generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 
