@@ -377,6 +377,14 @@ test("a personality in a VM of its own is known at the way in's address, is on n
 
 test("a door apart is refused on the management network, and so is a gateway that could not serve it", () => {
   const world = childWorld({ gateway: at, model: primary() });
+  /** What is taken waits for its addresses. */
+  const refusal = (json: JsonObject): string => {
+    try {
+      return put(world, json);
+    } catch {
+      return "";
+    }
+  };
   const there = { caasCard: card({ "x.vm": "<ref:../caas>", "x.address": "10.0.0.50" }) };
   assert.match(put(world, primary(doorsApart(there))), /`shop\/caasCard` puts shop\/caas on the management network/);
   for (const toDoors of [
@@ -384,14 +392,11 @@ test("a door apart is refused on the management network, and so is a gateway tha
     card({ "x.vm": "<ref:../caas>", "x.subnet": "<ref:../doors>", "x.address": "10.64.0.2" }),
   ])
     assert.match(
-      put(world, primary(doorsApart({ toDoors }))),
+      refusal(primary(doorsApart({ toDoors }))),
       /`shop\/gateway` would serve its doors at "10.64.0.2", and has no/,
     );
   const known = gateway({ gateway: { inside: at, doors: {} } });
-  assert.match(
-    put(world, primary({ gateway: known })),
-    /would serve its doors at "10.0.0.40", and has no interface of/,
-  );
+  assert.match(refusal(primary({ gateway: known })), /would serve its doors at "10.0.0.40", and has no interface of/);
   assert.equal(childWorld({ gateway: at, model: primary(doorsApart()) }).state.model.version, 1);
 });
 
