@@ -20,6 +20,8 @@ const turnMs = 1_500;
 const mostTurns = 4;
 const patienceFor = (machines: number): number =>
   probePatienceMs + turnMs * Math.max(0, Math.min(mostTurns, Math.ceil(machines / mostProbed)) - 1);
+/** Those that are named next to a host are lost with it, as a rack is: the first that is asked is so much of all behind it. */
+const awayShare = 1 / 8;
 /** A neighbour that has asked so often without an answer has got none. */
 const enough = 2;
 
@@ -195,6 +197,7 @@ function neighboursOf(
     state.reachable.get(peer) === true &&
     deathOf(state.deaths, peer.slice("host.".length) as HostName) === null;
   const { hosts } = state.options;
+  const away = hosts.indexOf(hostPeer(host)) + 1 + Math.floor(hosts.length * awayShare);
   const first = (all: Iterable<PeerName>, peers: Set<PeerName> = new Set()): readonly PeerName[] => {
     for (const peer of all) {
       if (peers.size === neighbourCount) break;
@@ -202,12 +205,20 @@ function neighboursOf(
     }
     return [...peers];
   };
-  if (!isDueAnew) return first(hosts, new Set(first(before)));
+  if (!isDueAnew) return first(around(hosts, away), new Set(first(before)));
   // Each gets its turn: those behind the last one that was asked, and round again.
   const last = Math.max(...before.map((peer) => hosts.indexOf(peer)));
   const turn = [...hosts.slice(last + 1), ...hosts.slice(0, last + 1)].filter((peer) => !before.includes(peer));
   const hears = before.filter((peer) => hasAnswered(state, host, peer));
   return first([...hears, ...turn, ...before]);
+}
+
+/** Each once, from one on. */
+function* around(hosts: readonly PeerName[], from: number): Generator<PeerName> {
+  for (let index = 0; index < hosts.length; index += 1) {
+    const peer = hosts[(from + index) % hosts.length];
+    if (peer !== undefined) yield peer;
+  }
 }
 
 /** Whether some neighbour has yet to say what came back: of the host, and of that VM once it has asked machines there. */
