@@ -3,6 +3,7 @@ import { runHistory } from "../../simulator/run.ts";
 import { parseHistory } from "../../simulator/world/history.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { median, percentile, rangeOf, reportOf } from "../measure.ts";
+import type { ManyReport } from "./ha-many-process.ts";
 import type { HaReport } from "./ha-process.ts";
 
 const largest = { hosts: 1000, each: 25, lost: 200 } as const;
@@ -85,6 +86,47 @@ async function underFaults(quick: boolean, say: BenchOptions["say"]): Promise<re
   }));
 }
 
+const many = (hosts: number, cells: number, vms: number, power: string): Promise<ManyReport> =>
+  reportOf(join(import.meta.dirname, "ha-many-process.ts"), hosts, cells, vms, power, 1);
+const manyGoals = { dead: [12, 18], works: [9, null] } as const;
+const manyNames = { dead: "power control dead", works: "power control says off" } as const;
+
+/** Hosts of a large installation, lost one after the other; and one host with many VMs. */
+async function ofMany(quick: boolean, say: BenchOptions["say"]): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  const [all, lost, each] = quick ? [40, 2, 5] : [1000, 16, 25];
+  for (const power of ["dead", "works"] as const) {
+    say(`${lost} of ${all} hosts are lost one after the other: ${manyNames[power]}`);
+    const { started, declared, cpuS, residentMiB } = await many(all, lost, each, power);
+    const cost = `${Math.round(cpuS)} s of CPU, ${Math.round(residentMiB)} MiB`;
+    const note = `${lost} lost hosts of ${each} VMs, the others of none; declared after ${median(declared).toFixed(1)} s (median); ${cost}`;
+    for (const [name, at] of [
+      ["p50", 0],
+      ["p99", 1],
+    ] as const)
+      figures.push({
+        what: `the same at ${all} hosts, ${manyNames[power]}, ${name}`,
+        unit: "s",
+        note,
+        atMost: manyGoals[power][at],
+        range: rangeOf(started),
+        value: at === 0 ? median(started) : percentile(started, 0.99),
+      });
+  }
+  const cells = quick ? 2 : 8;
+  say(`a host with ${cells * 25} VMs is lost`);
+  const { lastAsked, asked } = await many(9, cells, 25, "one");
+  figures.push({
+    what: `${cells * 25} VMs of one host, from its declaration until the last next process is asked for`,
+    unit: "s",
+    note: `of ${asked.length} VMs`,
+    atMost: 5,
+    range: null,
+    value: Math.max(...lastAsked),
+  });
+  return figures;
+}
+
 async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const [what, more] of Object.entries(losses)) {
@@ -105,7 +147,7 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
         range: rangeOf(times),
       });
   }
-  figures.push(...(await underFaults(quick, say)));
+  figures.push(...(await underFaults(quick, say)), ...(await ofMany(quick, say)));
   const { hosts: all, each, lost } = quick ? { hosts: 50, each: 25, lost: 50 } : largest;
   say(`the HA Manager alone, ${all} hosts of ${each} VMs`);
   const [small, large] = [await alone(all / 5, each, lost), await alone(all, each, lost)];
@@ -129,6 +171,6 @@ export const ha: Bench = {
   title: "What becomes of VMs when their host is lost",
   method:
     `Simulated time of ${hosts} hosts with ${machines} VMs, with seeds one after another: from the loss of a host's power to the start of each ` +
-    "VM's next process. And the HA Manager by itself, one document at a time, nothing stored: what it holds, and its CPU time.",
+    "VM's next process; the same of a large installation, and of a host with many VMs. And the HA Manager by itself, one document at a time, nothing stored: what it holds, and its CPU time.",
   run,
 };
