@@ -158,9 +158,11 @@ const otherNetworks = async (
     learner: createLearner(join(directory, "bpf-learn")),
   };
   const self = { address, peer };
-  const agent = await startAgent({ directory, self, run: runner(), signals: process, log, programs, ...back });
+  const { lease } = views;
+  const of = { directory, self, run: runner(), signals: process, log, programs, lease };
+  const agent = await startAgent({ ...of, ...back });
   stopAtSignals(() => agent.stop());
-  views.follow(agent.look);
+  views.follow(agent);
   if (cluster !== undefined && peer === "node") await answerForMetadata({ agent, cluster, log, request });
   return bothNetworks(network, agent, request);
 };
@@ -195,7 +197,7 @@ const viewFileOf = ({ eucalyptus }: NonNullable<ProcessConfiguration["host"]>, {
 const offeredNetwork = ({ eucalyptus }: NonNullable<ProcessConfiguration["host"]>, views: ViewFile) =>
   eucalyptus?.cluster === undefined
     ? {}
-    : { network: { cluster: eucalyptus.cluster, peer: eucalyptus.peer, onView: views.put } };
+    : { network: { cluster: eucalyptus.cluster, peer: eucalyptus.peer, onView: views.put, onLease: views.hold } };
 type Wakeable = Pick<Prober, "wake" | "close">;
 
 /**

@@ -118,6 +118,8 @@ const desired = [
 const seen = [
   "addresses",
   "network",
+  "network-beat",
+  "host.h1/network-lease",
   "hosts",
   "storage",
   "server",
@@ -272,6 +274,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>
       ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
     ),
+    "host.h1 host.h1/network-lease",
     "host.h1 successor/u-1",
     "host.h1 host.h1/succession/u-1",
     "host.h1 host.h1/x/u-1",
@@ -289,6 +292,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "ha-manager ha-manager/requests/h1",
     "placer host",
     "network-view-manager network",
+    "network-view-manager network-beat",
     "presence.1 presence/self",
     "presence.1 presence.1/call",
   ],
@@ -320,7 +324,10 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   ],
   "address-manager asks": gateway("GET /offers"),
   "network-view-manager desires": everyController("instance/u-1", "security-group/u-1"),
-  "network-view-manager sees": ["controller.root", "controller.shop"].map((who) => `${who} ${who}/x/u-1`),
+  "network-view-manager sees": [
+    ...["controller.root", "controller.shop"].map((who) => `${who} ${who}/x/u-1`),
+    ...["network-lease", "succession/u-1", "x/u-1"].map((what) => `host.h1 host.h1/${what}`),
+  ],
   "network-view-manager asks": gateway("GET /configuration", "PUT /configuration"),
   "dns-manager asks": gateway("GET /zone", "PUT /zone/keys/transfer", "DELETE /zone/keys/transfer"),
   "ha-manager asks": gateway(

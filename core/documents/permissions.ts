@@ -80,7 +80,7 @@ export const permissions = {
   },
   "network-view-manager": {
     desires: { controller: ["instance/<uid>", "security-group/<uid>"] },
-    sees: { controller: ["<peer>/…"] },
+    sees: { controller: ["<peer>/…"], host: ["<peer>/…"] },
     asks: {
       gateway: [
         "GET /metrics",
@@ -181,7 +181,7 @@ export const permissions = {
       placer: ["host", "taken/<uid>"],
       "ha-manager": ["host", "machines", "<peer>/…"],
       host: ["host", "location/<name>"],
-      "network-view-manager": ["network"],
+      "network-view-manager": ["network", "network-beat"],
       presence: ["presence/…", "<peer>/…"],
     },
     asks: {

@@ -8,8 +8,10 @@ import {
   segmentOf,
   usableTags,
 } from "../../model/eucalyptus/addresses/segments.ts";
+import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import { managedSubnetOf, type NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
 import { privateAddressesOf } from "../../model/eucalyptus/configuration/effective.ts";
+import type { NetworkHosts } from "./network-hosts/carriers.ts";
 
 /*
  * Who has which address of an installation under the rules of Eucalyptus, and where it may still be in force.
@@ -90,13 +92,6 @@ export interface Recovery {
   /** Hosts that have said that they carry a cluster to the outside, with its name. */
   readonly carriers: ReadonlyMap<string, string>;
 }
-/** Who carries a cluster to the outside: gateways, elastic addresses. Never two at a time. */
-export interface NetworkHosts {
-  readonly active: string | null;
-  /** Hosts that were, each with the version of the view that first did not name it: until its word about that, it may still be. */
-  readonly leaving: ReadonlyMap<string, number>;
-}
-export const noNetworkHost: NetworkHosts = Object.freeze({ active: null, leaving: new Map<string, number>() });
 export const emptyBook = (): Book => ({
   configuration: null,
   version: 0,
@@ -108,6 +103,15 @@ export const emptyBook = (): Book => ({
   recovery: null,
 });
 export const addressKey = (kind: AddressKind, address: number): string => `${kind}/${address}`;
+
+/** Of all that a host names. */
+export const keysOf = (allocated: readonly InstanceAllocation[]): ReadonlySet<string> =>
+  new Set(
+    allocated.flatMap(({ privateIp, publicIp }) => [
+      ...(privateIp === undefined ? [] : [addressKey("private", privateIp.address)]),
+      ...(publicIp === undefined ? [] : [addressKey("elastic", publicIp.address)]),
+    ]),
+  );
 
 export const isInSegments = ({ mode }: NetworkConfiguration): boolean => mode !== otherMode && isManaged(mode);
 export const managedOf = (configuration: NetworkConfiguration): ManagedSubnet | null =>

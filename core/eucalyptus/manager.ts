@@ -38,6 +38,8 @@ import { groupKey, sayGroups, sweepIds } from "./groups-said.ts";
 import { Ids } from "./ids.ts";
 import { type Elastic, elasticNow, elasticSaid, giveElastic } from "./instances/elastic.ts";
 import { addressBefore, endVanished, noteReturn, takeSilence, whyVanished } from "./instances/vanished.ts";
+import { noLeases } from "./network-hosts/lease-state.ts";
+import { carryClusters, takeBeat } from "./network-hosts/leases.ts";
 import { hear, noticeOlder, settle } from "./recovered.ts";
 import { restoreBook } from "./restored.ts";
 import { slicedView } from "./sliced-view.ts";
@@ -84,7 +86,8 @@ export const createNetworkViewManager = (options: NetworkViewManagerOptions): Se
   step: (state, input, now) => {
     receive(state, input, options);
     takeSilence(state, input, now);
-    if (state.started) reconcile(state, options, now);
+    const isBeat = takeBeat(state, input, now);
+    if (state.started && (!isBeat || carryClusters(state, options, now))) reconcile(state, options, now);
     state.outbox.quiet = false;
     return { state, effects: takeEffects(state.outbox) };
   },
@@ -121,6 +124,7 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
     vanished: new Map(),
     returning: new Map(),
     silenceDueMs: null,
+    leases: noLeases(),
     taken: { elements: 0, characters: 0 },
     placed: null,
     groupsChanged: 0,
@@ -275,7 +279,7 @@ function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions, 
   placeAll();
   // Who had to wait for what others have.
   if (settle(state)) placeAll();
-  nameNetworkHosts(state);
+  carryClusters(state, options, now);
   const beyond = beyondNow(state);
   tellHosts(state, options, beyond);
   sayGroups(state, options, beyond);
@@ -388,19 +392,6 @@ function place(
   said(refused, hasPlace && document.elastic === true ? giveElastic(state, elastic, id, document) : refused);
 }
 
-/** In the MANAGED modes the first network host of each cluster, until it is gone. */
-function nameNetworkHosts(state: NetworkViewState): void {
-  const byCluster = Map.groupBy(
-    [...state.said].filter(([, { peer }]) => peer === "network").sort(([one], [other]) => (one < other ? -1 : 1)),
-    ([, { cluster }]) => cluster,
-  );
-  for (const [cluster, hosts] of byCluster) {
-    const active = state.book.networkHosts.get(cluster)?.active ?? null;
-    const [first] = hosts;
-    if (active === null && first !== undefined) ask(state, { kind: "network-host", cluster, host: first[0] });
-  }
-}
-
 /** None about a group that nobody has said to be one: it has no members, and a name is no claim to its id. */
 const rulesOf = (state: NetworkViewState, rules: readonly DesiredGroupRule[]): SecurityGroup["ingress"] =>
   rules.flatMap(({ group, ...rule }) => {
@@ -467,7 +458,11 @@ function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, 
   if (madeOf(state) === state.toldOf) return;
   const view = wholeView(state, options.address, beyond);
   if (view === null) return;
-  const { manifest, slices } = slicedView(view);
+  const { slices, ...sliced } = slicedView(view);
+  const leased = [...book.networkHosts].flatMap(([cluster, { leasedSince }]) =>
+    leasedSince === null ? [] : [cluster],
+  );
+  const manifest = { ...sliced.manifest, ...(leased.length === 0 ? {} : { leased: leased.sort() }) };
   if (isUnderItsVersion(state, JSON.stringify(manifest))) ask(state, { kind: "regrouped" });
   write(outbox, toldRecord, { version: book.version, digest: digestOfText(JSON.stringify(manifest)) });
   for (const [uid, { document }] of state.groups) {

@@ -1,6 +1,7 @@
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
 import type { BookedInstance } from "./book.ts";
+import type { CarrierRequest } from "./network-hosts/carriers.ts";
 
 /** What is asked of the Network View Manager, and what it hears. */
 export type Request =
@@ -32,8 +33,7 @@ export type Request =
   | { readonly kind: "return"; readonly address: number; readonly account: string }
   | { readonly kind: "associate"; readonly address: number; readonly account: string; readonly id: string }
   | { readonly kind: "disassociate"; readonly address: number; readonly account: string }
-  /** Who carries a cluster from now on (MANAGED modes); null: nobody. Refused while another one may still do. */
-  | { readonly kind: "network-host"; readonly cluster: string; readonly host: string | null }
+  | CarrierRequest
   /** What is said of groups is another: the view is another one, too. */
   | { readonly kind: "regrouped" }
   /** This store was lost, or is an older one: nothing new is given out before these hosts have said what they have. */

@@ -1,5 +1,6 @@
 import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
 import { type Book, type BookedAddress, type BookedInstance, type ElasticLease, emptyBook } from "./book.ts";
+import { restoredCarriers } from "./network-hosts/carriers.ts";
 
 /** A book from the records that steps have written. */
 export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
@@ -16,8 +17,7 @@ export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
       const hosts = value as readonly string[];
       book.recovery = { hosts, unheard: new Set(hosts), found: new Set(), carriers: new Map() };
     } else if (kind === "network-host") {
-      const stored = value as { readonly active: string | null; readonly leaving: readonly [string, number][] };
-      book.networkHosts.set(name, { active: stored.active, leaving: new Map(stored.leaving) });
+      book.networkHosts.set(name, restoredCarriers(value as Parameters<typeof restoredCarriers>[0]));
     } else if (kind === "address") {
       const stored = value as Omit<BookedAddress, "hosts"> & {
         readonly hosts: [string, { since: number; until: null }][];

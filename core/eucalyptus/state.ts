@@ -12,6 +12,7 @@ import type { SliceDigest } from "../documents/network/policy.ts";
 import { type Outbox, write } from "../outbox.ts";
 import type { Book } from "./book.ts";
 import type { Ids } from "./ids.ts";
+import type { Leases } from "./network-hosts/lease-state.ts";
 import type { Answer, Request } from "./request.ts";
 import { step } from "./step.ts";
 import type { Beyond, Room } from "./too-many-rules.ts";
@@ -60,6 +61,7 @@ export interface NetworkViewState {
   readonly returning: Map<Uid, number>;
   /** When silence is looked at next; null: it is not. */
   silenceDueMs: number | null;
+  readonly leases: Leases;
   /** Of a view, by what is in it. */
   taken: Room;
   /** Of all instances in the book, and of the book's version of which that is. */

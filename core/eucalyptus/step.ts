@@ -14,9 +14,8 @@ import {
   endedAt,
   isElasticTold,
   isInSegments,
+  keysOf,
   managedOf,
-  type NetworkHosts,
-  noNetworkHost,
   placeOf,
   privateRanges,
   segmentFor,
@@ -24,6 +23,16 @@ import {
   without,
 } from "./book.ts";
 import { isIn, whatWouldMove } from "./in-use.ts";
+import {
+  type CarrierRequest,
+  carriedOn,
+  carriersAfter,
+  type NetworkHosts,
+  noNetworkHost,
+  storedCarriers,
+  withoutCarrier,
+  withoutLeaving,
+} from "./network-hosts/carriers.ts";
 import type { Request, Stepped, Write } from "./request.ts";
 
 /*
@@ -85,7 +94,10 @@ class Turn {
       case "disassociate":
         return this.#disassociate(request.address, request.account);
       case "network-host":
-        return this.#networkHost(request.cluster, request.host);
+      case "lease":
+      case "bound":
+      case "lapsed":
+        return this.#carry(request);
       case "recover":
         return this.#recover(request.hosts);
       case "settled":
@@ -127,11 +139,10 @@ class Turn {
   }
 
   #putNetworkHosts(cluster: string, hosts: NetworkHosts): void {
-    const { active, leaving } = hosts;
-    const isNobody = active === null && leaving.size === 0;
-    if (isNobody) this.#book.networkHosts.delete(cluster);
+    const stored = storedCarriers(hosts);
+    if (stored === null) this.#book.networkHosts.delete(cluster);
     else this.#book.networkHosts.set(cluster, hosts);
-    this.#writes.set(`network-host/${cluster}`, isNobody ? null : { active, leaving: [...leaving] });
+    this.#writes.set(`network-host/${cluster}`, stored);
   }
   /** Why nothing is given out that nobody has in place; null: it is. */
   #unsettled(): string | null {
@@ -248,18 +259,17 @@ class Turn {
   #tellElastic(entry: BookedAddress, instance: Pick<BookedInstance, "node" | "cluster">): void {
     this.#putAddress(elasticAt(this.#book, entry, instance, this.#next));
   }
-  #networkHost(cluster: string, host: string | null): Said {
-    const { active, leaving } = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
-    if (active === host) return done;
-    const unsettled = this.#unsettled();
-    if (unsettled !== null) return unsettled;
-    const others = [...leaving.keys(), ...(active === null ? [] : [active])].filter((each) => each !== host);
-    if (host !== null && others.length > 0)
-      return `${others.join(", ")} may still carry the cluster ${cluster}, and has to say that it does not`;
-    const left = new Map([...leaving].filter(([name]) => name !== host));
-    if (active !== null) left.set(active, this.#next);
-    this.#putNetworkHosts(cluster, { active: host, leaving: left });
-    this.#tellCluster(cluster);
+  #carry(request: CarrierRequest): Said {
+    const { cluster } = request;
+    const hosts = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
+    const next = carriersAfter(hosts, request, this.#next, () => this.#unsettled());
+    if (typeof next === "string") return next;
+    if (next === hosts) return done;
+    if (request.kind === "lapsed")
+      for (const entry of [...this.#book.addresses.values()])
+        if (entry.kind === "elastic" && entry.hosts.has(request.host)) this.#putAddress(without(entry, request.host));
+    this.#putNetworkHosts(cluster, next);
+    if (request.kind !== "bound") this.#tellCluster(cluster);
     return done;
   }
   #tellCluster(cluster: string): void {
@@ -337,12 +347,10 @@ class Turn {
   #carried(cluster: string): void {
     const { carriers = new Map<string, string>(), hosts = [] } = this.#book.recovery ?? {};
     const now = [...carriers].flatMap(([host, its]) => (its === cluster ? [host] : []));
-    const { leaving } = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
-    const left = new Map([...leaving].filter(([name]) => !hosts.includes(name)));
-    const [only = null] = now;
-    const active = now.length === 1 && left.size === 0 ? only : null;
-    if (active === null) for (const host of now) left.set(host, this.#next);
-    this.#putNetworkHosts(cluster, { active, leaving: left });
+    this.#putNetworkHosts(
+      cluster,
+      carriedOn(this.#book.networkHosts.get(cluster) ?? noNetworkHost, now, hosts, this.#next),
+    );
     this.#tellCluster(cluster);
   }
   /** All hosts have spoken: what none of them has is nobody's by the word of this store alone. */
@@ -455,17 +463,11 @@ class Turn {
     if (!Number.isSafeInteger(version) || version < 0 || version - this.#book.version > mostAhead)
       return `${host} says that it has view ${version} in place, which there can never have been`;
     this.#spoke(host, version, allocated, carries);
-    for (const [cluster, { active, leaving }] of this.#book.networkHosts) {
-      const until = leaving.get(host);
-      if (until !== undefined && version >= until)
-        this.#putNetworkHosts(cluster, { active, leaving: new Map([...leaving].filter(([name]) => name !== host)) });
+    for (const [cluster, hosts] of this.#book.networkHosts) {
+      const until = hosts.leaving.get(host);
+      if (until !== undefined && version >= until) this.#putNetworkHosts(cluster, withoutLeaving(hosts, host));
     }
-    const named = new Set(
-      allocated.flatMap(({ privateIp, publicIp }) => [
-        ...(privateIp === undefined ? [] : [addressKey("private", privateIp.address)]),
-        ...(publicIp === undefined ? [] : [addressKey("elastic", publicIp.address)]),
-      ]),
-    );
+    const named = keysOf(allocated);
     for (const entry of [...this.#book.addresses.values()]) {
       const told = entry.hosts.get(host);
       if (told === undefined || told.until === null) continue;
@@ -492,11 +494,9 @@ class Turn {
     const carriers = new Map([...(recovery?.carriers ?? [])].filter(([name]) => name !== host));
     if (recovery !== null) this.#book.recovery = { ...recovery, carriers };
     this.#spoke(host, 0, []);
-    const { networkHosts } = this.#book;
-    for (const [cluster, { active, leaving }] of networkHosts)
-      if (active === host || leaving.has(host)) {
-        const left = new Map([...leaving].filter(([name]) => name !== host));
-        this.#putNetworkHosts(cluster, { active: active === host ? null : active, leaving: left });
+    for (const [cluster, hosts] of this.#book.networkHosts)
+      if (hosts.active === host || hosts.leaving.has(host)) {
+        this.#putNetworkHosts(cluster, withoutCarrier(hosts, host));
         this.#changed = true;
       }
     for (const instance of [...this.#book.instances.values()])

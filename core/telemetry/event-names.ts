@@ -170,6 +170,9 @@ export const eventNames = {
     "what became of addresses cannot be told to whoever gave the network view: why",
   "host/network-configuration-refused":
     "this machine's network configuration has faults, and the last good one stays in force: which",
+  "host/network-lease-over":
+    "this network host has not heard in time that it carries its cluster, and lets it go: cluster",
+  "host/network-lease-not-in-place": "addresses of a network host cannot be given the time of its lease: why",
   "host/network-left-in-place": "something of a network view that nobody wants any more cannot be taken away: what",
   "host/network-view-not-written": "a network view that has come is not where this machine looks for it: why",
   "host/network-not-in-place": "a network view is not in force whole on this machine: why",
@@ -307,6 +310,9 @@ export const eventNames = {
     "nothing is heard of a host, and its instance has left the view: which, host and after how many minutes",
   "instance/returned":
     "a host is heard again, and its instance is in the view: with which address, and which one was its own before, if that is another",
+  "network-host/named": "a cluster of a MANAGED mode has another network host, or a first one: cluster, host",
+  "network-host/lapsed":
+    "a network host has not asked for its lease in time, and another one may take over: cluster, host",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
   "host/emulates": "a host emulates its guests' processors, since KVM has not answered in time",
   "host/boot-ended":

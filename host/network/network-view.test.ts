@@ -169,7 +169,7 @@ function networkOf(offers: Peer): Json {
 test("a node offers the mode of the view that it has in place, and each tap to the cell alone whose instance it is", () => {
   const onView = (): void => undefined;
   const at = (peer: "node" | "network", version: number): NetworkAtHost => ({
-    ...restoreNetwork(new Map(), { cluster: "one", peer, onView }),
+    ...restoreNetwork(new Map(), { cluster: "one", peer, onView }, host),
     mode: "EDGE",
     owners: new Map([["i-00000001", "shop"]]),
     placed: {
@@ -182,7 +182,7 @@ test("a node offers the mode of the view that it has in place, and each tap to t
   assert.deepEqual(modeAt(at("node", 1)), { networkMode: "EDGE" });
   assert.deepEqual(modeAt(at("node", 0)), {}, "nothing is in place");
   assert.deepEqual(modeAt(at("network", 1)), {}, "a network host runs no instances");
-  assert.deepEqual(modeAt(restoreNetwork(new Map(), undefined)), {});
+  assert.deepEqual(modeAt(restoreNetwork(new Map(), undefined, host)), {});
   assert.equal(whyNoTap(at("node", 2), "i-00000001", "shop"), null);
   assert.match(whyNoTap(at("node", 1), "i-00000001", "shop") ?? "", /yet to be put in place/);
   assert.match(whyNoTap(at("node", 2), "i-00000001", "bank") ?? "", /is another cell's/);

@@ -3,6 +3,9 @@ import {
   type ActualNetwork,
   type DesiredNetworkView,
   type NetworkSlice,
+  networkBeatKey,
+  networkLease,
+  networkLeaseKey,
   networkSlice,
   networkViewKey,
   networkViewKind,
@@ -11,10 +14,26 @@ import {
   type ViewItem,
 } from "../../core/documents/network/eucalyptus.ts";
 import type { OfMode } from "../../core/documents/network/modes.ts";
-import { desiredNetworkView, networkSlice as readSlice } from "../../core/documents/readers/eucalyptus.ts";
-import type { Effect } from "../../core/env.ts";
-import { formatIpv4 } from "../../model/addresses/addresses.ts";
-import { cellName, type Ipv4, ipv4 } from "../../model/cell/identifiers.ts";
+import {
+  actualNetworkLease,
+  desiredNetworkView,
+  networkSlice as readSlice,
+} from "../../core/documents/readers/eucalyptus.ts";
+import type { ActualHost } from "../../core/documents/vocabulary.ts";
+import type { Effect, Input, Instant } from "../../core/env.ts";
+import {
+  askAgain,
+  beginHeld,
+  type HeldLease,
+  isCarrierIn,
+  mayCarry,
+  noHeldLease,
+  takeAnswer,
+  withoutCarrier,
+} from "../../core/eucalyptus/network-hosts/held.ts";
+import { toJson } from "../../core/outbox.ts";
+import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
+import { cellName, hostPeer, type Ipv4, ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Mode } from "../../model/cell/network/modes.ts";
 import type { AllocatedAddress, Allocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
@@ -26,6 +45,11 @@ export interface OfferedNetwork {
   readonly peer: ActualNetwork["peer"];
   /** A whole view has come; it must do no more than hand it on. */
   readonly onView: (view: NetworkView) => void;
+  /**
+   * A network host may carry its cluster for so long from now on, and lets it go by itself then, whatever becomes of this process; null: for as long as the
+   * view says so. Said before the view that names it, and anew with each answer. Absent: nobody is told.
+   */
+  readonly onLease?: (leftMs: number | null) => void;
 }
 /** The view of the Network View Manager at a host, and what the host says became of it. */
 export interface NetworkAtHost {
@@ -36,11 +60,21 @@ export interface NetworkAtHost {
   /** By the id of an instance in it, whose it is. */
   owners: ReadonlyMap<string, string>;
   placed: Pick<ActualNetwork, "version" | "instances">;
+  /** The view that has come, as it was said. */
+  whole: NetworkView | null;
+  /** As it was handed on last. */
+  isCarrying: boolean;
+  readonly held: HeldLease;
+  readonly self: { readonly peer: PeerName; readonly address: number };
 }
 /** Record `view-replaced/<slice>`: `{ was }`, of a view that is between two versions. */
 export const viewReplaced = "view-replaced";
 
-export function restoreNetwork(records: ReadonlyMap<string, Json>, offered: OfferedNetwork | undefined): NetworkAtHost {
+export function restoreNetwork(
+  records: ReadonlyMap<string, Json>,
+  offered: OfferedNetwork | undefined,
+  { host, address }: Pick<ActualHost, "host" | "address">,
+): NetworkAtHost {
   const replaced = new Map<string, DesiredNetworkView | NetworkSlice | null>();
   for (const [key, value] of records) {
     if (!key.startsWith(`${viewReplaced}/`)) continue;
@@ -49,28 +83,46 @@ export function restoreNetwork(records: ReadonlyMap<string, Json>, offered: Offe
     replaced.set(name, name === "" ? desiredNetworkView.of(was) : readSlice.of(was));
   }
   const view = new View<DesiredNetworkView, NetworkSlice>(networkViewKind, replaced);
-  return { offered: offered ?? null, view, mode: null, owners: new Map(), placed: { version: 0, instances: null } };
+  return {
+    offered: offered ?? null,
+    view,
+    mode: null,
+    owners: new Map(),
+    placed: { version: 0, instances: null },
+    whole: null,
+    isCarrying: false,
+    held: noHeldLease(),
+    self: { peer: hostPeer(host), address: parseIpv4(address) ?? 0 },
+  };
 }
 
 type Taken = ReturnType<View<DesiredNetworkView, NetworkSlice>["begin"]>;
 
 /** Whatever was durable of the view is here again. */
-export const beginNetwork = (network: NetworkAtHost, effects: Effect[]): void =>
-  handOn(network, network.view.begin(), effects);
+export function beginNetwork(network: NetworkAtHost, now: Instant, effects: Effect[]): void {
+  if (network.offered?.peer === "network") {
+    beginHeld(network.held, now.wallMs);
+    effects.push({ kind: "subscribe", to: networkViewManager, prefix: `${network.self.peer}/${networkLeaseKey}` });
+    // Also where it needs no lease: that it knows leases is to be known.
+    beat(network, now.ms, effects);
+  }
+  handOn(network, network.view.begin(), now.ms, effects);
+}
 
 /** @returns whether it is a document of a view: nothing that others hear follows from it before it is in place */
 export function takeNetworkDesire(
   network: NetworkAtHost,
   { kind, name, value }: { readonly kind: string; readonly name: string; readonly value: Json },
+  nowMs: number,
   effects: Effect[],
 ): boolean {
-  if (kind === networkViewKey) handOn(network, network.view.takeManifest(desiredNetworkView.of(value)), effects);
-  else if (kind === networkSlice) handOn(network, network.view.takeSlice(name, readSlice.of(value)), effects);
+  if (kind === networkViewKey) handOn(network, network.view.takeManifest(desiredNetworkView.of(value)), nowMs, effects);
+  else if (kind === networkSlice) handOn(network, network.view.takeSlice(name, readSlice.of(value)), nowMs, effects);
   else return false;
   return true;
 }
 
-function handOn(network: NetworkAtHost, { now, writes }: Taken, effects: Effect[]): void {
+function handOn(network: NetworkAtHost, { now, writes }: Taken, nowMs: number, effects: Effect[]): void {
   for (const { name, record } of writes)
     effects.push({ kind: "write", key: `${viewReplaced}/${name}`, value: record as unknown as Json });
   // A host that is told of no view any more keeps what it has: nobody has said that it is to go.
@@ -85,9 +137,71 @@ function handOn(network: NetworkAtHost, { now, writes }: Taken, effects: Effect[
   else {
     network.mode = view.mode;
     network.owners = new Map(view.instances.map(({ id, owner = "" }) => [id, owner]));
-    network.offered?.onView(view);
+    network.whole = view;
+    takeLeased(network, now.manifest, nowMs, effects);
+    tellAgent(network, nowMs);
   }
 }
+
+/** Whether it carries under a lease is said in the view. One that has just come asks at once. */
+function takeLeased(network: NetworkAtHost, manifest: DesiredNetworkView, nowMs: number, effects: Effect[]): void {
+  const { offered, held } = network;
+  if (offered?.peer !== "network") return;
+  const isLeased = manifest.leased?.includes(offered.cluster) === true;
+  const wasLeased = held.leased !== null;
+  held.leased = isLeased ? manifest.version : null;
+  if (!isLeased) offered.onLease?.(null);
+  // It has carried without one until now: it may go on until its first answer is due, since its lease begins with its word that it needs one.
+  else if (!wasLeased && network.isCarrying) hold(network, nowMs + networkLease.holdsMs, nowMs, effects);
+  else if (held.untilMs === null) offered.onLease?.(0);
+  if (isLeased || wasLeased) beat(network, nowMs, effects);
+}
+function hold({ held, offered }: NetworkAtHost, untilMs: number, nowMs: number, effects: Effect[]): void {
+  held.untilMs = untilMs;
+  offered?.onLease?.(untilMs - nowMs);
+  effects.push({ kind: "timer", name: networkLeaseKey, afterMs: untilMs - nowMs });
+}
+/** Asks for the lease, and again in a while for as long as one is needed. */
+function beat({ held }: NetworkAtHost, nowMs: number, effects: Effect[]): void {
+  effects.push({ kind: "publish", key: networkBeatKey, value: toJson(askAgain(held, nowMs)) });
+  effects.push({ kind: "timer", name: networkBeatKey, afterMs: held.leased === null ? null : networkLease.beatMs });
+}
+function tellAgent(network: NetworkAtHost, nowMs: number): void {
+  const { whole, held, offered, self } = network;
+  if (whole === null) return;
+  network.isCarrying = mayCarry(held, nowMs);
+  offered?.onView(network.isCarrying ? whole : withoutCarrier(whole, self.address));
+}
+type OfNetwork = { readonly network: NetworkAtHost; readonly now: number };
+/** The answer to a beat, or a timer of the lease. @returns whether it is one of them */
+export function takeLease({ network, now: nowMs }: OfNetwork, input: Input, effects: Effect[]): boolean {
+  if (input.kind === "timer") return takeTimer(network, input.name, nowMs, effects);
+  if (input.kind !== "actual" || input.from !== networkViewManager) return false;
+  const { key, value } = input;
+  if (key !== `${network.self.peer}/${networkLeaseKey}`) return false;
+  const lease = value === null ? null : actualNetworkLease.of(value);
+  const { held } = network;
+  if (lease === null || !takeAnswer(held, lease.beat)) return true;
+  const { untilMs } = held;
+  if (held.leased === null || untilMs === null || untilMs <= nowMs) return true;
+  hold(network, untilMs, nowMs, effects);
+  if (!network.isCarrying) tellAgent(network, nowMs);
+  return true;
+}
+function takeTimer(network: NetworkAtHost, name: string, nowMs: number, effects: Effect[]): boolean {
+  if (name === networkBeatKey) beat(network, nowMs, effects);
+  else if (name !== networkLeaseKey) return false;
+  const { whole, held, self, offered } = network;
+  // Also where this process stood still for longer than its lease: whichever of its timers comes first.
+  if (!network.isCarrying || mayCarry(held, nowMs)) return true;
+  if (whole !== null && isCarrierIn(whole, self.address)) {
+    const cluster = offered?.cluster ?? "";
+    effects.push({ kind: "log", event: "host/network-lease-over", fields: { cluster } });
+  }
+  tellAgent(network, nowMs);
+  return true;
+}
+const networkViewManager = peerName("network-view-manager");
 
 /** Null: its texts are none; whether they say a view that can be put in place, its reader says. */
 export function viewIn({

@@ -8,7 +8,7 @@ import {
   policySlice,
 } from "../../core/documents/readers/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
-import type { Effect } from "../../core/env.ts";
+import type { Effect, Instant } from "../../core/env.ts";
 import { type HostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HostState } from "../known.ts";
@@ -38,7 +38,7 @@ export const takeRules = (
   { kind, cell, name, value }: Rules,
   effects: Effect[],
 ): boolean | string => {
-  if (takeNetworkDesire(state.network, { kind, name: cell, value }, effects)) return false;
+  if (takeNetworkDesire(state.network, { kind, name: cell, value }, state.now, effects)) return false;
   if (kind === poolsKey) return takePools(state, value);
   if (cell !== cellOf(from)) return `its cell is ${cell}`;
   if (kind === "places") {
@@ -86,9 +86,9 @@ function newView({ started }: HostState): PolicyAtHost {
 }
 
 /** Whatever was durable of policies is here again. */
-export function beginViews(state: HostState, effects: Effect[]): void {
+export function beginViews(state: HostState, now: Instant, effects: Effect[]): void {
   for (const [cell, view] of state.views) takeView(state, cell, view, view.begin(), effects);
-  beginNetwork(state.network, effects);
+  beginNetwork(state.network, now, effects);
   freeNumbers(state, effects);
 }
 

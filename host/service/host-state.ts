@@ -86,7 +86,7 @@ export const restoreState = (restored: Restored, { host, network }: HostManagerO
     claimed: restoreClaims(records),
     succession: createSuccession(host.host, restored),
     probes: new Map(),
-    network: restoreNetwork(records, network),
+    network: restoreNetwork(records, network, host),
     beats: restoreBeats(restored),
     now: 0,
   };

@@ -29,6 +29,7 @@ import { needsOwners } from "../machine/claims/standing.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { numbered, takeAddresses } from "../network/locations.ts";
 import { takeProbeDesire, takeProbed } from "../network/neighbours.ts";
+import { takeLease } from "../network/network-view.ts";
 import { takeNetworkNews } from "../network/routers.ts";
 import { endLife } from "../presence/own-life.ts";
 import { beginBoot, endsThisBoot, handlePresence, hearMember } from "../presence/presence-state.ts";
@@ -81,7 +82,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
   step: (state, input, now) => {
     const effects: Effect[] = [];
     state.now = now.ms;
-    const changed = handle(state, input, options, effects, now.wallMs);
+    const changed = !takeLease(state, input, effects) && handle(state, input, options, effects, now.wallMs);
     const moved = state.started && succeed(state, options, effects);
     const isolates = state.started && settleBeats(state, options.host.host, effects);
     if (state.started) options.onWatchdog?.(settleWatchdog(state));
@@ -124,7 +125,7 @@ const handle = (
   switch (input.kind) {
     case "start":
       state.started = true;
-      beginViews(state, effects);
+      beginViews(state, { ms: state.now, wallMs }, effects);
       for (const record of state.records.values()) effects.push(...trialRuns(record));
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
         beginBoot(state.presence, 0, wallMs, effects, !options.booted);

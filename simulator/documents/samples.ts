@@ -418,15 +418,13 @@ export const actualSamples = {
     "successor/<uid>": { epoch: 1, holder },
     "<peer>/succession/<uid>": leased,
     "<peer>/beat": { boot: 1, count: 3 },
-    "<peer>/requests/<name>": {
-      host: "h1",
-      machines: [{ vm: "c1-4", incarnation: 1, looked: 2, served: 1 }],
-    },
+    "<peer>/requests/<name>": { host: "h1", machines: [{ vm: "c1-4", incarnation: 1, looked: 2, served: 1 }] },
     "heartbeat/<name>": { host: "h1", boot: 1, fresh: true },
   },
   "network-view-manager": {
     "<peer>/instance/<uid>": { ...progress, id: "i-0000000a", address: "1.2.3.4", mac: "D0:0D:00:00:00:0A" },
     "<peer>/security-group/<uid>": { phase: "ready", reason: null, rules: [1, 2] },
+    "<peer>/network-lease": { beat: 7 },
   },
   host: {
     network: {
@@ -442,6 +440,7 @@ export const actualSamples = {
         },
       ],
     },
+    "network-beat": { beat: 7, leased: 3 },
     host: host("h2"),
     "taken/<uid>": { memoryMiB: 100, cpus: 1, by: "controller.shop", terms },
     machines: { host: "h2", boot: 1, machines: [{ vm: "c1-4", incarnation: 1, power: "on" }] },

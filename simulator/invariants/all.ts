@@ -31,6 +31,7 @@ import { wholeVersions } from "./network/34-whole-versions.ts";
 import { copies } from "./network/36-copies.ts";
 import { addressesOfModes } from "./network/81-addresses-of-modes.ts";
 import { rulesOfGroups } from "./network/82-rules-of-groups.ts";
+import { oneNetworkHost } from "./network/83-one-network-host.ts";
 import { presenceNeverFences } from "./presence/06-presence-never-fences.ts";
 import { deadGeneration } from "./presence/14-dead-generation.ts";
 import { viewsAgree } from "./presence/16-views-agree.ts";
@@ -110,4 +111,5 @@ export const invariants: readonly Invariant[] = [
   twoNeverHaveOneHost,
   addressesOfModes,
   rulesOfGroups,
+  oneNetworkHost,
 ];

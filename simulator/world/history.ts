@@ -11,6 +11,7 @@
  *   slices 1
  *   root 1
  *   edge 1
+ *   carriers 2
  *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
  *   at 5000 crash host.h1 before-commit for 2000
  */
@@ -39,6 +40,8 @@ export interface History {
   readonly root?: true;
   /** Hosts offer the mode EDGE of Eucalyptus, and it makes the networks of so many cells, the last ones. Absent: none offers it. */
   readonly edge?: number;
+  /** The last hosts are network hosts of the cluster, and its mode is MANAGED-NOVLAN in place of EDGE. Absent: none is. */
+  readonly carriers?: number;
   /** Faults end and healing begins. */
   readonly untilMs: number;
   readonly steps: readonly HistoryStep[];
@@ -56,6 +59,7 @@ const numbers = [
   "slices",
   "root",
   "edge",
+  "carriers",
   "until",
 ] as const;
 type NumberName = (typeof numbers)[number];
@@ -75,6 +79,7 @@ export const parseHistory = (text: string): History => {
     slices: 0,
     root: 0,
     edge: 0,
+    carriers: 0,
     until: 0,
   };
   const steps: HistoryStep[] = [];
@@ -90,7 +95,7 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, edge, until } = found;
+  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, edge, carriers, until } = found;
   const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
   const are = {
     operator: operator > 0,
@@ -99,6 +104,7 @@ export const parseHistory = (text: string): History => {
     ...(ha > 1 ? { haManagers: ha } : {}),
     ...(root > 0 ? { root: true as const } : {}),
     ...(edge > 0 ? { edge } : {}),
+    ...(carriers > 0 ? { carriers } : {}),
   };
   return { ...sizes, ...are, untilMs: Math.max(until, last), steps };
 };
@@ -117,6 +123,7 @@ export const formatHistory = (history: History): string => {
     slices,
     root,
     edge = 0,
+    carriers = 0,
     untilMs,
     steps,
   } = history;
@@ -132,6 +139,7 @@ export const formatHistory = (history: History): string => {
     ...(slices ? ["slices 1"] : []),
     ...(root === true ? ["root 1"] : []),
     ...(edge > 0 ? [`edge ${edge}`] : []),
+    ...(carriers > 0 ? [`carriers ${carriers}`] : []),
     `until ${untilMs}`,
     ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
     "",

@@ -304,7 +304,8 @@ export class Installation {
   /** The last of the cells that there are at first. */
   #modeOf(number: number): { readonly networkMode?: Mode } {
     const { cells, edge = 0 } = this.history;
-    return cells - edge < number && number <= cells ? { networkMode: "EDGE" } : {};
+    const networkMode = this.history.carriers === undefined ? "EDGE" : "MANAGED-NOVLAN";
+    return cells - edge < number && number <= cells ? { networkMode } : {};
   }
 
   /** As the IP Address Manager and the Network View Manager read it in their books. */
@@ -396,7 +397,8 @@ export class Installation {
     const host = hostSaid(number, memoryMiB, cpus);
     const { address } = host;
     const trouble = () => dataplane.trouble;
-    const modes = this.#isOnModes ? new ModeAgent({ host: name, address, kernel, truth, trouble }) : null;
+    const peer = number > this.history.hosts - (this.history.carriers ?? 0) ? "network" : "node";
+    const modes = this.#isOnModes ? new ModeAgent({ host: name, address, peer, kernel, truth, trouble }) : null;
     this.hosts.set(name, { name, machine, dataplane, memoryMiB, cpus });
     const wakes = new WeakMap<Life, () => void>();
     const groups = new WeakMap<Life, ReturnType<typeof passedOn>>();

@@ -68,6 +68,8 @@ export interface ModeTruth {
   view: NetworkView | null;
   /** By private or elastic address, the instance that has it here. */
   readonly addresses: Map<string, string>;
+  /** Cluster that it carries to the outside: gateways and elastic addresses; null: none. */
+  carries: string | null;
 }
 /** The dataplane of one host; it outlives the Host Manager and dies with the machine. */
 export interface DataplaneTruth {
@@ -129,6 +131,8 @@ export interface TruthWatcher {
   copied?(copy: Copied): void;
   /** An instance's private address is in place at a host from now on. */
   addressPlaced?(host: HostName, address: string, instance: string): void;
+  /** A host carries a cluster to the outside from now on. */
+  carried?(host: HostName, cluster: string): void;
   /** A guest has reported at its tap that it has left a group. */
   left?(interfaceUid: Uid, group: Ipv4): void;
 }
@@ -168,7 +172,7 @@ export class Truth {
       memberships: new Map(),
       lists: new Map(),
       reported: () => undefined,
-      mode: { view: null, addresses: new Map<string, string>() },
+      mode: { view: null, addresses: new Map<string, string>(), carries: null },
       counts: new PacketCounts(),
     };
     this.dataplanes.set(host, found);

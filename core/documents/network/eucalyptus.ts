@@ -13,6 +13,8 @@ import type { SliceDigest, Summary } from "./policy.ts";
  * | network-view         | network-view-manager → host.<name> |                                |
  * | network-slice/<name> | network-view-manager → host.<name> |                                |
  * | network              |                                    | host → network-view-manager    |
+ * | network-beat         |                                    | host → network-view-manager    |
+ * | network-lease        |                                    | network-view-manager → that host |
  */
 export interface DesiredInstance {
   /** Of the VM. */
@@ -88,6 +90,8 @@ export interface DesiredNetworkView {
   /** JSON of a view without instances, groups, and instances of nodes. */
   readonly head: string;
   readonly slices: Summary;
+  /** Clusters of which another network host may take over: who is named carries one under a lease alone. Absent: none is. */
+  readonly leased?: readonly string[];
 }
 export interface NetworkSlice {
   readonly digest: SliceDigest;
@@ -126,4 +130,24 @@ export interface PlacedAddress {
   readonly address: Ipv4;
   readonly state: AllocatedAddress["state"];
   readonly reason?: string;
+}
+
+/**
+ * The lease of a cluster's network host. A beat that the manager has answered lets it carry for so long from when it sent that beat, by its own clock; the
+ * manager counts from when it answered, which is later, and waits longer. So neither has to know the other's time.
+ */
+export const networkLease = { beatMs: 1000, holdsMs: 4000, endsMs: 6000 } as const;
+export const networkBeatKey = "network-beat";
+export const networkLeaseKey = "network-lease";
+/** A network host asks for its lease anew. One that says none knows no leases. */
+export interface ActualNetworkBeat {
+  /** Another one each time, also after a start. */
+  readonly beat: number;
+  /** Version of the view that has come by which it carries its cluster under a lease. Absent: it carries without one. */
+  readonly leased?: number;
+}
+/** It has its lease. */
+export interface ActualNetworkLease {
+  /** That is answered. */
+  readonly beat: number;
 }

@@ -14,6 +14,8 @@ import {
 import type {
   ActualInstance,
   ActualNetwork,
+  ActualNetworkBeat,
+  ActualNetworkLease,
   ActualSecurityGroup,
   DesiredGroupRule,
   DesiredInstance,
@@ -81,6 +83,7 @@ export const desiredNetworkView = document(
     version: count,
     head: viewText,
     slices: object<DesiredNetworkView["slices"]>({ count, digest }),
+    leased: optional(list(text(64), most.clusters)),
   }),
 );
 export const networkSlice = document(object<NetworkSlice>({ digest, items: list(viewText, most.rules) }));
@@ -109,3 +112,5 @@ export const actualNetwork = document(
     ),
   }),
 );
+export const actualNetworkBeat = document(object<ActualNetworkBeat>({ beat: count, leased: optional(count) }));
+export const actualNetworkLease = document(object<ActualNetworkLease>({ beat: count }));

@@ -130,6 +130,7 @@ export const actualDocuments = {
   "network-view-manager": {
     "<peer>/instance/<uid>": eucalyptus.actualInstance,
     "<peer>/security-group/<uid>": eucalyptus.actualSecurityGroup,
+    "<peer>/network-lease": eucalyptus.actualNetworkLease,
   },
   placer: {
     hosts: placement.hostOffers,
@@ -189,6 +190,7 @@ export const actualDocuments = {
     "<peer>/probe/<name>": ha.actualProbe,
     "<peer>/beats": null,
     network: eucalyptus.actualNetwork,
+    "network-beat": eucalyptus.actualNetworkBeat,
     "<peer>/network-view": null,
     "<peer>/network-slice/<name>": null,
     "presence/self": presence.ownPresence,

@@ -80,6 +80,7 @@ export const most = {
   rules: 1_000_000,
   networks: 100_000,
   groups: 256,
+  clusters: 256,
   resolvers: 8,
   servers: 8,
   authorised: 1000,

@@ -43,6 +43,7 @@ export const addressesOfModes: Invariant = {
     const isInPlace = (host: HostName, address: string, instance: string): boolean =>
       truth.dataplane(host).mode.addresses.get(address) === instance;
     return () => {
+      const [carrier] = [...truth.dataplanes].flatMap(([at, { mode }]) => (mode.carries === null ? [] : [at]));
       const owners = new Map<string, string>();
       for (const { vm, host, interfaces } of truth.machines)
         for (const { address, instance } of interfaces) {
@@ -57,8 +58,8 @@ export const addressesOfModes: Invariant = {
           if (elastic === undefined) continue;
           const places = [...truth.dataplanes].flatMap(([at, { mode }]) => (mode.addresses.has(elastic) ? [at] : []));
           verdict.check(
-            isInPlace(host, elastic, instance) && places.length === 1,
-            () => `${vm} has ${elastic} at ${host}, and it is in place at ${places.join(", ") || "no host"}`,
+            isInPlace(carrier ?? host, elastic, instance) && places.length === 1,
+            () => `${vm} has ${elastic} at ${carrier ?? host}, and it is in place at ${places.join(", ") || "no host"}`,
           );
           verdict.check(!owners.has(elastic), () => `${elastic} is ${vm}'s and ${owners.get(elastic)}'s`);
           owners.set(elastic, vm);

@@ -1,3 +1,4 @@
+import { isCarrierIn } from "../../../core/eucalyptus/network-hosts/held.ts";
 import {
   allocationOf,
   namesOf,
@@ -5,8 +6,9 @@ import {
   withNames,
 } from "../../../host/drivers/network/eucalyptus/agent/allocations.ts";
 import { type OfferedNetwork, type PlacedRequest, placedOf } from "../../../host/network/network-view.ts";
-import { formatIpv4 } from "../../../model/addresses/addresses.ts";
+import { formatIpv4, parseIpv4 } from "../../../model/addresses/addresses.ts";
 import type { HostName, Ipv4 } from "../../../model/cell/identifiers.ts";
+import { isManaged } from "../../../model/cell/network/modes.ts";
 import type { Allocation, InstanceAllocation } from "../../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkView } from "../../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -35,6 +37,7 @@ interface Running {
 export interface ModeAgentOptions {
   readonly host: HostName;
   readonly address: Ipv4;
+  readonly peer: OfferedNetwork["peer"];
   readonly kernel: Kernel;
   readonly truth: Truth;
   /** Why nothing can be put in place now; null: it can. */
@@ -49,6 +52,8 @@ export class ModeAgent {
   readonly #random: Random;
   readonly #lives = new WeakMap<Life, Running>();
   #file: Allocation = { instances: [] };
+  /** What the machine itself lets go of at its time, whatever runs on it; null: it carries without a lease. */
+  #leaseUntilMs: number | null = null;
 
   constructor(options: ModeAgentOptions) {
     this.#options = options;
@@ -70,7 +75,27 @@ export class ModeAgent {
       running.view = view;
       if (running.hasBegun) this.#wake(life, running);
     };
-    return { cluster, peer: "node", onView };
+    return { cluster, peer: this.#options.peer, onView, onLease: (leftMs) => this.#hold(leftMs) };
+  }
+  /** Addresses on a device have a lifetime there, in whole seconds, and end with it. */
+  #hold(leftMs: number | null): void {
+    const { clock } = this.#options.kernel;
+    this.#leaseUntilMs = leftMs === null ? null : Math.floor(clock.nowMs + leftMs + this.#random.next() * 1000);
+    if (this.#leaseUntilMs !== null) clock.after(this.#leaseUntilMs - clock.nowMs, () => this.#expire());
+  }
+  get #isHeld(): boolean {
+    return this.#leaseUntilMs === null || this.#options.kernel.clock.nowMs < this.#leaseUntilMs;
+  }
+  #expire(): void {
+    if (!this.#isHeld) this.#letGo("by the machine");
+  }
+  #letGo(how: string): void {
+    const { host, truth, kernel } = this.#options;
+    const { mode } = truth.dataplane(host);
+    if (mode.carries === null) return;
+    kernel.log(`agent.${host}`, "lets-go", { cluster: mode.carries, how });
+    mode.carries = null;
+    mode.addresses.clear();
   }
   begin(life: Life): void {
     const running = this.#lives.get(life);
@@ -94,12 +119,12 @@ export class ModeAgent {
     running.isBusy = false;
   }
   async #look(life: Life, running: Running): Promise<void> {
-    const { address } = this.#options;
+    const { address, peer } = this.#options;
     const { view } = running;
     const before = running.before ?? this.#file.instances;
     running.before = before;
     if (view === null) return this.#tell(life, running, { instances: before });
-    const self = { address, peer: "node" } as const;
+    const self = { address, peer };
     const state = { missing: [], refused: null, left: [] };
     // Whatever may be in place soon is named before.
     const coming = withNames(before, allocationOf(view, self, { ...state, mode: null, failed: {} }));
@@ -126,15 +151,18 @@ export class ModeAgent {
 
   /** @returns why not, as a sentence; a part of it may be in place then */
   async #apply(life: Life, view: NetworkView): Promise<string | null> {
-    const { host, address, kernel, truth, trouble } = this.#options;
-    const node = view.clusters.flatMap(({ nodes }) => nodes).find(({ name }) => name === address);
-    const here = new Set(node?.instances ?? []);
-    const own = new Map<string, string>();
-    for (const { id, privateIp, publicIp } of view.instances)
-      for (const each of [privateIp, publicIp]) if (here.has(id) && each !== undefined) own.set(formatIpv4(each), id);
+    const { host, address, peer, kernel, truth, trouble } = this.#options;
+    const own = this.#ownIn(view);
+    const isCarrier = peer === "network" && isCarrierIn(view, parseIpv4(address) ?? 0);
     const { mode } = truth.dataplane(host);
     const steps = [
       () => {
+        if (isCarrier && !this.#isHeld) return;
+        if (isCarrier && mode.carries === null) {
+          mode.carries = cluster;
+          kernel.log(`agent.${host}`, "carries", { cluster });
+          truth.tell((watcher) => watcher.carried?.(host, cluster));
+        }
         for (const [each, id] of own) {
           mode.addresses.set(each, id);
           truth.tell((watcher) => watcher.addressPlaced?.(host, each, id));
@@ -145,6 +173,7 @@ export class ModeAgent {
       },
       () => {
         for (const each of [...mode.addresses.keys()]) if (!own.has(each)) mode.addresses.delete(each);
+        if (!isCarrier) this.#letGo("by its view");
       },
     ];
     for (const step of steps) {
@@ -155,5 +184,26 @@ export class ModeAgent {
     }
     kernel.log(`agent.${host}`, "view-in-place", { version: view.version ?? "", instances: own.size });
     return null;
+  }
+
+  /** By address, whose it is here: a node has those of its instances, elastic ones where no network host has them; that has those of its cluster. */
+  #ownIn(view: NetworkView): ReadonlyMap<string, string> {
+    const { address, peer } = this.#options;
+    const self = parseIpv4(address) ?? 0;
+    const nodes = view.clusters.flatMap((each) =>
+      peer === "network"
+        ? each.enabledCcIp === self
+          ? each.nodes
+          : []
+        : each.nodes.filter(({ name }) => name === address),
+    );
+    const here = new Set(nodes.flatMap(({ instances }) => instances));
+    const own = new Map<string, string>();
+    for (const { id, privateIp, publicIp } of view.instances) {
+      const outside = peer === "network" || !isManaged(view.mode) ? publicIp : undefined;
+      for (const each of [peer === "network" ? undefined : privateIp, outside])
+        if (here.has(id) && each !== undefined) own.set(formatIpv4(each), id);
+    }
+    return own;
   }
 }

@@ -74,15 +74,24 @@ export const networkConfiguration: Json = {
   Subnets: [{ Name: "site", Subnet: "172.20.0.0", Netmask: "255.255.0.0", Gateway: "172.20.0.1" }],
   Clusters: [{ Name: cluster, Subnet: { Name: "site" }, PrivateIps: ["172.20.0.10-172.20.0.99"] }],
 };
+/** Of MANAGED-NOVLAN, in the place of it. */
+const managedConfiguration: Json = {
+  Mode: "MANAGED-NOVLAN",
+  InstanceDnsServers: ["10.0.0.12"],
+  PublicIps: ["192.0.2.1-192.0.2.99"],
+  ManagedSubnet: { Subnet: "172.20.0.0", Netmask: "255.255.0.0", MinVlan: 2, MaxVlan: 60, SegmentSize: 32 },
+  Clusters: [{ Name: cluster }],
+};
 const lookEveryMs = 3000;
 
 /** Whoever runs the cloud sets the network configuration where there is none, as after a store was lost. */
-export const keepNetworkConfiguration = ({ processes, kernel }: Installation): void => {
+export const keepNetworkConfiguration = ({ processes, kernel, history }: Installation): void => {
+  const document = history.carriers === undefined ? networkConfiguration : managedConfiguration;
   const manager = peerName("network-view-manager");
   const look = async (): Promise<void> => {
     const answer = await processes.get(manager)?.request({ kind: "configuration" });
     if (JSON.stringify(answer ?? null).includes("there is no network configuration"))
-      await processes.get(manager)?.request({ kind: "configure", document: networkConfiguration });
+      await processes.get(manager)?.request({ kind: "configure", document });
   };
   const again = (): void => {
     kernel.clock.after(lookEveryMs, again);

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
+import { withoutCarrier } from "../../../../../core/eucalyptus/network-hosts/held.ts";
+import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
 import { modes } from "../../../../../model/cell/network/modes.ts";
 import {
   type Allocation,
@@ -23,7 +24,7 @@ import {
   type PlanDriverOptions,
 } from "../driver.ts";
 import { examineInstance, instanceAt } from "../examine/examine.ts";
-import { readDevices } from "../handlers/devices.ts";
+import { prolong, readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
@@ -58,6 +59,8 @@ export interface AgentOptions {
   readonly outgoingClosed?: true;
   /** See `LocalConfiguration`. Absent: none. */
   readonly underlay?: readonly string[];
+  /** Of a network host: until when it carries its cluster, by `performance.now()`; null: for as long as its view says so. Absent: that. */
+  readonly lease?: { readonly untilMs: number | null };
   /** This machine answers its own instances for metadata. Absent: it does not, as in the original. */
   readonly metadataHere?: true;
 }
@@ -65,6 +68,8 @@ export interface NetworkAgent {
   readonly state: NetworkServiceState;
   /** Looks at the files and at what is in place; done when that is as they say, or has failed. */
   look(): Promise<void>;
+  /** The lease is another one: addresses that are in place end with it, whatever becomes of this process. */
+  prolong(): Promise<void>;
   /** Ends; all stays in place. */
   stop(): Promise<void>;
   /** The machine leaves: what was put in place goes. */
@@ -109,6 +114,10 @@ class Agent implements NetworkAgent {
   #left = "";
   /** Why the last look came to no end. */
   #trouble = "";
+  /** The plan is one of a machine that may carry its cluster. */
+  #isCarrying = true;
+  /** Addresses that are in place have an end. */
+  #isBounded = false;
   #timer: NodeJS.Timeout | null = null;
   #isStopped = false;
   readonly #flush = (): void => void this.#service.flush().then(() => this.#tell());
@@ -140,6 +149,20 @@ class Agent implements NetworkAgent {
     signals.on("SIGUSR1", this.#flush);
     signals.on("SIGHUP", this.#reconfigure);
     this.#timer = setInterval(() => void this.look(), period);
+  }
+  get #untilMs(): number | null {
+    return this.#options.lease?.untilMs ?? null;
+  }
+  async prolong(): Promise<void> {
+    const [untilMs, plan] = [this.#untilMs, this.#plan];
+    const seconds = untilMs === null ? null : Math.floor((untilMs - performance.now()) / 1000);
+    if (plan === null || (seconds === null && !this.#isBounded) || (seconds !== null && seconds < 1)) return;
+    this.#isBounded = seconds !== null;
+    try {
+      await prolong(this.#options.run, plan.addresses, seconds);
+    } catch (error) {
+      this.#options.log("network-lease-not-in-place", { why: (error as Error).message });
+    }
   }
   async stop(): Promise<void> {
     const { signals } = this.#options;
@@ -221,16 +244,26 @@ class Agent implements NetworkAgent {
     }
     if (this.#view === null || this.#configuration === null) return;
     const bridgeMac = await this.#macOf(this.#configuration.bridge);
-    const isSame = !isView && !isMachine && bridgeMac === this.#bridgeMac;
+    const isLeased = this.#untilMs !== null;
+    const isCarrying = performance.now() < (this.#untilMs ?? Number.POSITIVE_INFINITY);
+    const isSame = !isView && !isMachine && bridgeMac === this.#bridgeMac && isCarrying === this.#isCarrying;
     this.#bridgeMac = bridgeMac;
-    if (isSame) return this.#service.look();
+    this.#isCarrying = isCarrying;
+    if (isSame) {
+      await this.#service.look();
+      return this.prolong();
+    }
     if (isMachine) await this.#service.reconfigure();
-    const global = planFor(this.#view, this.#options.self, { ...this.#configuration, bridgeMac });
-    const view = this.#view;
+    const { self } = this.#options;
+    const view = isCarrying ? this.#view : withoutCarrier(this.#view, parseIpv4(self.address) ?? 0);
+    const planned = planFor(view, self, { ...this.#configuration, bridgeMac });
+    // What comes has its time from the beginning, should this process stand still before it says for how long.
+    const global = isLeased ? { ...planned, addresses: planned.addresses.map(shortLived) } : planned;
     await this.#nameComing(view);
     this.#plan = global;
     await this.#service.offer({ mode: view.mode, global });
     this.#offered = view;
+    await this.prolong();
   }
   /** Null: there is none. One that is too long is one that is refused. */
   async #text(name: string): Promise<string | null> {
@@ -330,6 +363,7 @@ export const closedFor = (
 ): Pick<AgentOptions, "outgoingClosed" | "metadataHere" | "underlay"> =>
   cluster === undefined ? {} : { outgoingClosed: true, metadataHere: true, underlay: [underlay] };
 
+const shortLived = (address: LocalPlan["addresses"][number]) => ({ ...address, lifetimeS: 1 });
 const none = { packets: 0, bytes: 0 };
 const ends = { sender: "source", receiver: "destination" } as const;
 const noMac = "00:00:00:00:00:00";

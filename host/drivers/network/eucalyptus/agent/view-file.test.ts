@@ -136,7 +136,7 @@ test("from a network configuration to a guest that reaches its gateway, and the 
       void runs.request({ kind: "network-placed", placed: placedOf(allocation) } as unknown as Json).catch(() => null),
   });
   ends.push(() => agent.leave());
-  views.follow(agent.look);
+  views.follow(agent);
   const known = () => actualInstance.of(said);
   assert.ok(await soon(() => known()?.phase === "ready"), JSON.stringify([said, agent.state]));
   assert.equal(known()?.address, "10.9.0.10");

@@ -192,8 +192,22 @@ export function addressChanges(
   return { added, removed };
 }
 export async function applyAddresses(run: Run, { added, removed }: AddressChanges): Promise<void> {
-  for (const { device, address } of removed) await run("ip", ["address", "del", address, "dev", device]);
-  for (const each of added) await run("ip", ["address", "add", textOf(each), "dev", each.device]);
+  for (const { device, address } of removed)
+    await run("ip", ["address", "del", address, "dev", device]).catch((error: Error) => {
+      // One that had an end may have come to it meanwhile.
+      if (!error.message.includes("Address not found")) throw error;
+    });
+  for (const each of added)
+    await run("ip", ["address", "add", textOf(each), "dev", each.device, ...lifetime(each.lifetimeS ?? null)]);
+}
+const lifetime = (seconds: number | null): readonly string[] =>
+  seconds === null ? [] : ["valid_lft", String(seconds), "preferred_lft", String(seconds)];
+/** Has the kernel take addresses away so many seconds from now, in place of when that was to be before; null: never. It does so whatever runs. */
+export async function prolong(run: Run, addresses: readonly DeviceAddress[], seconds: number | null): Promise<void> {
+  if (addresses.length === 0) return;
+  const words = seconds === null ? ["valid_lft", "forever", "preferred_lft", "forever"] : lifetime(seconds);
+  const lines = addresses.map((each) => ["address", "change", textOf(each), "dev", each.device, ...words].join(" "));
+  await run("ip", ["-force", "-batch", "-"], `${lines.join("\n")}\n`);
 }
 
 const keyOf = (each: DeviceAddress): string => `${each.device} ${textOf(each)}`;
