@@ -296,3 +296,23 @@ test("MANAGED: what somebody takes away is back, and what nobody needs goes", as
   await offered("host1");
   assert.ok(await soon(() => opens(of("outside"), elastic, 22)));
 });
+
+test("MANAGED: a service that starts anew takes nothing away, and a machine that leaves keeps nothing", async () => {
+  const [server, client] = [first, second].map(({ tap }) => world.agent(of(tap)));
+  assert.ok(server !== undefined && client !== undefined);
+  await server.call("listen", 7000);
+  assert.equal(await client.call("open", first.address, 7000), "open");
+  const place = (name: Name): string => of(name).run("ip", "-br", "link");
+  for (const name of ["node1", "node2", "host1"] as const) {
+    await offered(name);
+    const before = place(name);
+    running.set(name, world.service(of(name), name));
+    await offered(name);
+    assert.equal(place(name), before);
+  }
+  assert.ok(await client.call("echo", 10, 2000), "the connection is still open");
+  await serviceOf("host2").leave();
+  for (const gone of ["sg-", "vl_", "vx_"]) assert.ok(!place("host2").includes(gone), place("host2"));
+  assert.ok(!of("host2").run("cat", "/proc/self/mountinfo").includes("cells-host2"));
+  assert.ok(opens(guest(second), first.address, 80) && !opens(guest(second), remote.address, 80));
+});
