@@ -153,17 +153,23 @@ class Agent implements NetworkAgent {
   get #untilMs(): number | null {
     return this.#options.lease?.untilMs ?? null;
   }
-  async prolong(): Promise<void> {
-    const [untilMs, plan] = [this.#untilMs, this.#plan];
-    const seconds = untilMs === null ? null : Math.floor((untilMs - performance.now()) / 1000);
-    if (plan === null || (seconds === null && !this.#isBounded) || (seconds !== null && seconds < 1)) return;
-    this.#isBounded = seconds !== null;
-    try {
-      await prolong(this.#options.run, plan.addresses, seconds);
-    } catch (error) {
-      this.#options.log("network-lease-not-in-place", { why: (error as Error).message });
-    }
-  }
+  /** One at a time: of two the later one might say less. */
+  readonly prolong = wakeable(
+    async () => {
+      const [untilMs, plan] = [this.#untilMs, this.#plan];
+      const seconds = untilMs === null ? null : Math.floor((untilMs - performance.now()) / 1000);
+      // Its last look was without one.
+      if (!this.#isCarrying && (seconds === null || seconds >= 1)) void this.look();
+      if (plan === null || (seconds === null && !this.#isBounded) || (seconds !== null && seconds < 1)) return;
+      this.#isBounded = seconds !== null;
+      try {
+        await prolong(this.#options.run, plan.addresses, seconds);
+      } catch (error) {
+        this.#options.log("network-lease-not-in-place", { why: (error as Error).message });
+      }
+    },
+    () => this.#isStopped,
+  );
   async stop(): Promise<void> {
     const { signals } = this.#options;
     signals.off("SIGUSR1", this.#flush);
