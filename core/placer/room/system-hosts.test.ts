@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
-import type { JsonObject } from "../../../model/json/json.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { Input } from "../../env.ts";
+import { toJson } from "../../outbox.ts";
 import { host, world } from "../placer.testing.ts";
+import { createPlacer } from "../placer.ts";
 
 const root = peerName("controller.root");
 
@@ -126,7 +129,25 @@ test("the root controller hears as long as fewer are left than are to be, once a
   say("h3", host("h3"));
   assert.equal(said(), undefined);
   restart();
-  assert.equal(said(), undefined, "who has heard none yet says nothing");
+  assert.equal(said(), undefined);
+});
+
+test("who has not heard all hosts since its start does not say that too few are left", () => {
+  const peers = ["h1", "h2"].map((name) => peerName(`host.${name}`));
+  const service = createPlacer({ self: peerName("placer"), hosts: peers });
+  const state = service.restore({ records: new Map(), desiredAt: new Map() });
+  let said: Json | undefined;
+  const step = (input: Input): void => {
+    for (const effect of service.step(state, input, { ms: 0, wallMs: 0 }).effects)
+      if (effect.kind === "publish" && effect.key === "controller.root/short") said = effect.value;
+  };
+  step({ kind: "desired", from: root, key: "settings", value: { settings: { systemHosts: 2 } } });
+  step({ kind: "start" });
+  step({ kind: "actual", from: peerName("host.h1"), key: "host", value: toJson(host("h1")) });
+  step({ kind: "reachable", peer: peerName("host.h1"), reachable: true });
+  assert.equal(said, undefined);
+  step({ kind: "reachable", peer: peerName("host.h2"), reachable: false });
+  assert.deepEqual(said, { kept: 2, left: 1 }, "that one is away");
 });
 
 test("of a VM that has its place here this Placer's own word counts, whatever its host says that it asks for", () => {
