@@ -254,6 +254,10 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/storage/uploads.test.ts",
     "two uploads of an account are under way at a time",
   ],
+  "as it has places left for others, and these are taken; try again when one is done": [
+    "gateway/storage/uploads.test.ts",
+    "those of one domain have as many places of a server as they leave to others, whoever of it is slow",
+  ],
   "redirects are not followed: name what it leads to": [
     "gateway/storage/fetched.test.ts",
     "a redirect is not followed, and what is no whole answer of a known length is refused; the same with 200 is fetched",
