@@ -1,7 +1,8 @@
 import type { Invariant } from "../invariant.ts";
 
 /** What counts the time goes on at rest, and its next word may be on its way: a storage server's minutes, a host's beats. */
-const counts = (key: string): boolean => key === "server" || key === "beat" || key.endsWith("/beat");
+const counts = (key: string): boolean =>
+  ["server", "beat", "network-beat"].includes(key) || ["/beat", "/network-lease"].some((end) => key.endsWith(end));
 
 /**
  * At rest, what one side desires or says is what the other side has of it, to the letter; and every host holds each host that
