@@ -310,8 +310,8 @@ export const eventNames = {
     "nothing is heard of a host, and its instance has left the view: which, host and after how many minutes",
   "instance/returned":
     "a host is heard again, and its instance is in the view: with which address, and which one was its own before, if that is another",
-  "network-host/named": "a cluster of a MANAGED mode has another network host, or a first one: cluster, host",
-  "network-host/lapsed":
+  "network/host-named": "a cluster of a MANAGED mode has another network host, or a first one: cluster, host",
+  "network/host-lapsed":
     "a network host has not asked for its lease in time, and another one may take over: cluster, host",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
   "host/emulates": "a host emulates its guests' processors, since KVM has not answered in time",

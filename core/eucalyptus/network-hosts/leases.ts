@@ -110,7 +110,7 @@ function endLeases(of: OfCluster): number | null {
     if (now.ms < endsMs) next = Math.min(next ?? endsMs, endsMs);
     else {
       ask(state, { kind: "lapsed", cluster, host });
-      log(outbox, "network-host/lapsed", { cluster, host });
+      log(outbox, "network/host-lapsed", { cluster, host });
     }
   }
   return next;
@@ -123,7 +123,7 @@ function nameCarrier(of: OfCluster): void {
   const [first] = carriers.leasedSince === null ? hosts : candidates(of, carriers);
   if (first === undefined) return;
   const { refused } = ask(state, { kind: "network-host", cluster, host: first });
-  if (refused === null) log(state.outbox, "network-host/named", { cluster, host: first });
+  if (refused === null) log(state.outbox, "network/host-named", { cluster, host: first });
 }
 
 /** Who is named has its lease, from now on. After a loss nobody is known to be the only one before all hosts were heard. */
