@@ -18,8 +18,8 @@ export interface Happened {
   /** A killed service answers again, or a host has power again. */
   readonly endMs: number | null;
   readonly declaredMs: number | null;
-  /** When its operator had said that a host's power is off, so that its VMs may start elsewhere. */
-  readonly saidMs: number | null;
+  /** When it was certain that the last of a lost host's VMs writes no more, so that they may start elsewhere. */
+  readonly overMs: number | null;
   readonly cuts: readonly PowerCut[];
 }
 export type Fault = (scene: Scene) => Promise<Happened>;
@@ -37,7 +37,7 @@ export const killedController =
       ({ event, fields }) => event === "service/answers" && fields.peer === name,
       patienceMs,
     );
-    return { atMs, endMs: Date.parse(answers.time), declaredMs: null, saidMs: null, cuts: [] };
+    return { atMs, endMs: Date.parse(answers.time), declaredMs: null, overMs: null, cuts: [] };
   };
 
 /** Of the hosts with VMs of most cells, the one with the most VMs; ties by name. */
@@ -82,36 +82,40 @@ async function cutPower(testbed: Testbed, host: string): Promise<void> {
     if (Date.now() > end) throw new Error(`something on ${host} does not end`);
 }
 
-/** What a person says who has looked at the plug (decisions/0036); again until it is taken. Returns when it was. */
-async function sayPowerIsOff(testbed: Testbed, host: string, patienceMs: number): Promise<number> {
-  for (const end = Date.now() + patienceMs; ; await sleep(300)) {
-    const { code, stderr } = await testbed.cells(["host", "dead", host, "--power-is-off"]);
-    if (code === 0) return Date.now();
-    if (Date.now() > end) throw new Error(`cells host dead ${host}: ${stderr.trim()}`);
-  }
-}
+/** Resolves with the moment at which the last of so many VMs was fenced. */
+const fenced = (line: TimeLine, count: number, sinceMs: number, patienceMs: number): Promise<number> =>
+  line.until(
+    `${count} VMs are fenced`,
+    () => {
+      const ends = line
+        .events()
+        .filter(({ event, time }) => event === "ha/over" && Date.parse(time) >= sinceMs)
+        .map(({ time }) => Date.parse(time))
+        .sort((a, b) => a - b);
+      return ends[count - 1] ?? null;
+    },
+    patienceMs,
+  );
 
-/** A host is without power for a while, its VMs with it; somebody says so, and later it comes back. */
+/** A host is without power for a while, its VMs with it, and nobody says anything of it; later it comes back. */
 export const hostFault =
   (cells: readonly string[]): Fault =>
   async ({ testbed, line, answering, darkMs, patienceMs }) => {
     const host = hostToLose(answering, cells);
     const atMs = Date.now();
     await cutPower(testbed, host);
-    // The word goes by way of the root cell, which a testbed of processes has only for that.
-    await testbed.supervisor("POST", "/cells/root");
     const declared = await line.event(
       `${host} is declared dead`,
       atMs,
       ({ event, fields }) => event === "presence/declared" && fields.host === host,
       patienceMs,
     );
+    const lost = answering.filter((spell) => spell.host === host).length;
+    const overMs = await fenced(line, lost, atMs, patienceMs);
     await sleep(Math.max(0, atMs + darkMs - Date.now()));
-    const saidMs = await sayPowerIsOff(testbed, host, patienceMs);
-    await sleep(2 * darkMs);
     const endMs = Date.now();
     const { code, stderr } = await testbed.exec(host, ["ip", "link", "set", "eth0", "up"]);
     if (code !== 0) throw new Error(`the link of ${host} does not come up: ${stderr.trim()}`);
     await testbed.start(host);
-    return { atMs, endMs, declaredMs: Date.parse(declared.time), saidMs, cuts: [{ host, atMs }] };
+    return { atMs, endMs, declaredMs: Date.parse(declared.time), overMs, cuts: [{ host, atMs }] };
   };

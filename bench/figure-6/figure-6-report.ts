@@ -54,15 +54,15 @@ const figure = (what: string, unit: Figure["unit"], value: number, atMost: numbe
 const seconds = (ms: number): number => ms / 1000;
 
 /**
- * VMs that were submitted before the host was declared dead and had not answered when its operator said so: they had been
+ * VMs that were submitted before the host was declared dead and had not answered when those on it were fenced: they had been
  * placed there, since others take less long.
  */
 const waitingOf = ({ spells, happened, due, plan }: Trace, cell: CellName): readonly string[] =>
   vmsOf(cell, plan.vmsOfCell).filter((vm, index) => {
     const first = spells.find((spell) => spell.vm === vm);
-    const { declaredMs, saidMs } = happened;
-    if (first === undefined || declaredMs === null || saidMs === null) return false;
-    return (due[index] ?? declaredMs) < declaredMs && first.fromMs >= saidMs;
+    const { declaredMs, overMs } = happened;
+    if (first === undefined || declaredMs === null || overMs === null) return false;
+    return (due[index] ?? declaredMs) < declaredMs && first.fromMs >= overMs;
   });
 
 /** How far a cell left its line after the fault, with what it does without one for comparison. */
@@ -117,8 +117,8 @@ export function hostFigures(trace: Trace): readonly Figure[] {
       "s",
       seconds((happened.declaredMs ?? Number.NaN) - happened.atMs),
     ),
-    over(happened.atMs, "lost VMs answer again, from the power cut", null),
-    over(happened.saidMs, "lost VMs answer again, from the word that its power is off", 120),
+    figure(`${run}: the last of its VMs fenced after`, "s", seconds((happened.overMs ?? Number.NaN) - happened.atMs)),
+    over(happened.atMs, "lost VMs answer again, from the power cut", 120),
     figure(`${run}: of the lost VMs, back on another host`, "VMs", elsewhere),
     figure(
       `${run}: VMs placed there that had not answered yet, and waited too`,
@@ -149,14 +149,14 @@ export function chartOf(trace: Trace, name: "controller" | "host", from: string)
       ],
     };
   const more = [
-    { ms: happened.declaredMs, text: "declared dead; not fenced, so its VMs wait" },
-    { ms: happened.saidMs, text: "its operator says that its power is off" },
+    { ms: happened.declaredMs, text: "declared dead" },
+    { ms: happened.overMs, text: "its VMs are fenced" },
     { ms: happened.endMs, text: `${host} has power again` },
   ].flatMap(({ ms, text }) => (ms === null ? [] : [{ fromSecond: second(trace, ms), toSecond: null, text }]));
   return {
     ...common,
     title: `(b) Host ${host} loses its power and comes back`,
-    description: `VMs that answer in two cells that grow alike. A host loses its power: ${lost}; they answer again elsewhere once its operator has said so.`,
+    description: `VMs that answer in two cells that grow alike. A host loses its power: ${lost}; they are fenced, and answer again elsewhere without anybody being asked.`,
     marks: [{ ...fault, text: `${host} loses its power` }, ...more].sort((a, b) => a.fromSecond - b.fromSecond),
   };
 }

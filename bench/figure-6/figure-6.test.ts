@@ -25,8 +25,8 @@ const trace = (spells: readonly Spell[], host: string | null): Trace => {
     intervalMs: 10_000,
     happened:
       host === null
-        ? { atMs: 19_000, endMs: 40_000, declaredMs: null, saidMs: null, cuts }
-        : { atMs: 19_000, endMs: 55_000, declaredMs: 27_000, saidMs: 40_000, cuts },
+        ? { atMs: 19_000, endMs: 40_000, declaredMs: null, overMs: null, cuts }
+        : { atMs: 19_000, endMs: 55_000, declaredMs: 27_000, overMs: 40_000, cuts },
     due,
     spells,
     samples: samplesOf(spells, cells, [due, due], span),
@@ -81,7 +81,7 @@ test("of a host without power: what was lost, when it came back, and who waited 
   assert.equal(figureOf(figures, /VMs lost of beta/), 1);
   assert.equal(figureOf(figures, /declared dead/), 8);
   assert.equal(figureOf(figures, /from the power cut/), 31);
-  assert.equal(figureOf(figures, /from the word that its power is off/), 10);
+  assert.equal(figureOf(figures, /fenced after/), 21);
   assert.equal(figureOf(figures, /on another host/), 2);
   assert.equal(figureOf(figures, /waited too/), 1);
   const away = trace([spell("alpha/m1/vm", "h1", 4, 19)], "h1");

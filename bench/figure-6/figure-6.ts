@@ -28,8 +28,8 @@ import { answersAt, failuresBetween, type PowerCut, type Submissions, samplesOf,
 
 const planOf = ({ quick }: BenchOptions): Plan =>
   quick
-    ? { vmsOfCell: 4, vmsBeforeFault: 2, darkIntervals: 2, tailMs: 5000 }
-    : { vmsOfCell: 8, vmsBeforeFault: 4, darkIntervals: 3, tailMs: 15_000 };
+    ? { vmsOfCell: 4, vmsBeforeFault: 2, darkIntervals: 6, tailMs: 5000 }
+    : { vmsOfCell: 8, vmsBeforeFault: 4, darkIntervals: 9, tailMs: 15_000 };
 
 /** The pace that a machine bears whose first two VMs, of which each cell has one, took so long: it boots one pair at a time. */
 const intervalFor = (firstMs: number): number => 1000 * Math.round(Math.min(40, Math.max(10, (1.3 * firstMs) / 1000)));
@@ -141,7 +141,7 @@ async function traceOf({ testbed, client }: Cloud, line: TimeLine, plan: Plan, f
 }
 
 async function traced(plan: Plan, fault: Fault, say: Say): Promise<Trace> {
-  return withCloud({ hosts: 3, servers: 2 }, async (cloud) => {
+  return withCloud({ hosts: 3, servers: 2, ha: true }, async (cloud) => {
     const line = new TimeLine(cloud.client);
     try {
       return await traceOf(cloud, line, plan, fault, say);
@@ -180,8 +180,8 @@ export const figure6: Bench = {
     "Two cells grow by one VM each at the same pace on three hosts, as fast as the machine booted their first ones. A VM counts from its first answer to a liveness probe " +
     "until its machine has ended, by the hosts' events; one sample a second. Run (a) kills the controller process of one " +
     "cell, which its supervisor starts again. Run (b) takes a host's link down and kills everything on it, and gives it " +
-    "back later: VMs of a silent host wait, since without fencing nobody knows that they do not run; some time later its " +
-    "operator says that its power is off, and they start elsewhere, as do VMs that were starting on it. A cell's own line has the pace of the submissions and the median delay from " +
+    "back later. Nobody says a word of it: the HA Manager has the host's VMs fenced by the storage servers, so that none of them can write " +
+    "any more, and they start elsewhere, as do VMs that were starting on it. A cell's own line has the pace of the submissions and the median delay from " +
     "before the fault. `--into DIR` says where the drawings go.",
   run,
 };
