@@ -65,10 +65,19 @@ const wayIn = (more: JsonObject): Change =>
     },
     limits,
   );
-const wayInWorld = (): World => {
+/** CaaS behind the gateway's second address, which `toDoors` is to have. */
+const doorApart = (toDoors: string): Change =>
+  wayIn({
+    gateway: serving({ gateway: { inside: "10.64.0.2", doors: { "personality.caas": "10.64.0.3" } } }),
+    doors: { "x.type": "Subnet", "x.cidr": "10.64.0.0/29" },
+    toDoors: { ...card("gateway", toDoors), "x.subnet": "<ref:../doors>" },
+    caas: serving({ "personality.caas": { gateway: "10.64.0.2" } }),
+    caasCard: { ...card("caas", "10.64.0.3"), "x.subnet": "<ref:../doors>" },
+  });
+const wayInWorld = (born: Change = wayIn({})): World => {
   const world = new World({ child: true, services: rootMeans });
   const grant = { amount: room, serial: 1, answered: 0, refusal: null };
-  const life = { uid: "root-1", model: wayIn({}).json, grant, ending: false, gateway: entrance };
+  const life = { uid: "root-1", model: born.json, grant, ending: false, gateway: entrance };
   world.step({ kind: "desired", from: peerName("cell-manager"), key: "life", value: toJson(life) });
   return world.settle();
 };
@@ -369,6 +378,11 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     arise: (): World => new World({ root: rootMeans, cell: cellName("root") }),
     wrong: zoneFor("192.0.2.53"),
     ways: [zoneFor("10.0.0.9")],
+  },
+  "Give it one: on a subnet that is not the management network, with that `x.address`.": {
+    arise: () => wayInWorld(doorApart("10.64.0.2")),
+    wrong: doorApart("10.64.0.4"),
+    ways: [doorApart("10.64.0.2")],
   },
   'Write `x.address "10.0.0.40"`.': {
     arise: wayInWorld,

@@ -168,6 +168,12 @@ export const imagePages: Readonly<Record<string, DiagnosticPage>> = {
     "PUT /images/debian?format=raw   Transfer-Encoding: chunked",
     "PUT /images/debian?format=raw   Content-Length: 67108864",
   ),
+  "image/broken": requestPage(
+    "an upload that ended before its bytes did",
+    "The connection broke, or who sends it has stopped. Nothing of it is kept, and the same upload may be made again.",
+    "PUT /images/debian?format=raw   Content-Length: 67108864, and 1048576 bytes",
+    "PUT /images/debian?format=raw   Content-Length: 67108864, and as many bytes",
+  ),
   "image/too-large": requestPage(
     "an image above what a server takes",
     "The bound is the installation's; the message says how much it is. Send it as qcow2, which leaves out what is empty, or make its disk smaller.",
