@@ -14,6 +14,7 @@ const verbs = {
   readModel: "cell.read",
   readElement: "cell.read",
   readCounters: "cell.read",
+  readMachineHistory: "cell.read",
   readSource: "cell.read",
   listVersions: "cell.read",
   followCell: "cell.read",

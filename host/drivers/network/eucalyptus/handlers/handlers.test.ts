@@ -145,7 +145,10 @@ test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing
     const inside = runner(["nsenter", "-t", String(machine.pid), "-n", "-m", "--"]);
     const commands: string[] = [];
     const there: Run = (program, args, input) => {
-      commands.push([program, ...args].join(" "));
+      const said = [program, ...args].join(" ");
+      // Of many devices one call is told what to do with each.
+      if (args.includes("-batch")) commands.push(...(input ?? "").split("\n").map((line) => `${program} ${line}`));
+      else commands.push(said);
       return inside(program, args, input);
     };
     const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
