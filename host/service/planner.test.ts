@@ -10,6 +10,7 @@ import type {
 import { displayMiB } from "../../model/cell/attributes/display-memory.ts";
 import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Found, Wanted } from "../wanted.ts";
+import { desiredVm, Room, policy as rules } from "./manager.testing.ts";
 import { localInterfaces, overheadMiB, planHost, revisionOf, shortage, startingRecord } from "./planner.ts";
 import { publications } from "./publications.ts";
 
@@ -202,4 +203,17 @@ test("a screen is counted beside its machine, of those that run and of the one t
   assert.equal(room(100 + overheadMiB + displayMiB, screen), null);
   const both = 2 * (100 + overheadMiB) + displayMiB;
   assert.deepEqual([room(both, plain, [screen]), room(both - 1, plain, [screen]) === null], [null, false]);
+});
+
+test("a screen is a part of what Placers hear that its VM takes, waiting or running, whatever was asked for", () => {
+  const room = new Room();
+  room.found();
+  const taken = () => room.published.get("taken/a");
+  const value = { memoryMiB: 100 + displayMiB, cpus: 1, by: shop };
+  room.desire("vm/a", desiredVm("a", 1, { display: "vga" }));
+  room.settle();
+  assert.deepEqual([[...room.machines.keys()], taken()], [[], value]);
+  room.desire("policy/shop", rules());
+  room.settle();
+  assert.deepEqual([[...room.machines.keys()], taken()], [["a"], value]);
 });

@@ -10,6 +10,7 @@ import {
   type DesiredVm,
   takenKey,
 } from "../../core/documents/vocabulary.ts";
+import { displayShare } from "../../model/cell/attributes/display-memory.ts";
 import { type CellName, type Ipv4, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
@@ -94,7 +95,9 @@ const machinesHere = ({ records }: Found, { host, boot }: ActualHost): ActualMac
 /** What each VM takes that runs here or is about to, and whose it is, for Placers whose VM it is not. */
 const takenHere = (wanted: Wanted, { records }: Found): ReadonlyMap<Uid, ActualTaken> => {
   const taken = new Map<Uid, ActualTaken>();
-  const add = (by: PeerName, { uid, memoryMiB, cpus, terms }: DesiredVm, counts = true): void => {
+  const add = (by: PeerName, { uid, memoryMiB: ofGuest, cpus, terms, display }: DesiredVm, counts = true): void => {
+    // With its screen, also where the Placer that placed it was asked for less.
+    const memoryMiB = ofGuest + displayShare({ display });
     taken.set(uid, { memoryMiB, cpus, by, ...(terms === undefined || !counts ? {} : { terms }) });
   };
   for (const { client, desired } of wanted.vms.values())
