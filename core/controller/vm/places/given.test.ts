@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementAnswer } from "../../../../model/api.ts";
 import { displayMiB } from "../../../../model/cell/attributes/display-memory.ts";
+import { mostOf } from "../../../../model/cell/tenants/wishes/nice.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
 import { shop, World } from "../../world.testing.ts";
@@ -50,10 +51,17 @@ test("a screen is memory of its place, and none of its guest's", () => {
   assert.equal(world.vm("shop/web")?.document.memoryMiB, 2048);
   const { memoryMiB, has } = asked(world);
   assert.deepEqual([memoryMiB, has?.memoryMiB], [512 + displayMiB, 2048 + displayMiB]);
+  const { placement } = asked(world);
+  assert.equal(mostOf("memory", memoryMiB, placement), 2048 + displayMiB, "a Placer gives no more than is wished for");
+  const fast = { tags: "ssd", weight: 7 };
+  assert.deepEqual(placement, { nice: { roomy: { memory: 2048 + displayMiB, weight: 1 }, fast } });
   world.gives.clear();
   world.put(screen({ "x.display": "none" }));
   world.settle();
-  assert.equal(asked(world).memoryMiB, 512);
+  assert.deepEqual(
+    [asked(world).memoryMiB, asked(world).placement],
+    [512, { nice: { roomy: { memory: 2048 }, fast } }],
+  );
 });
 
 test("why says which of its wishes are so where it stands, and what it has by them", () => {

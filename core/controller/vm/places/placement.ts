@@ -1,6 +1,6 @@
 import type { CauseOf } from "../../../../model/cause/cause.ts";
 import { displayShare } from "../../../../model/cell/attributes/display-memory.ts";
-import { mostOf } from "../../../../model/cell/tenants/wishes/nice.ts";
+import { mostOf, withBeside } from "../../../../model/cell/tenants/wishes/nice.ts";
 import { actualPlacement } from "../../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../../documents/vocabulary.ts";
 import { heldHosts } from "../../histories/fork.ts";
@@ -36,7 +36,7 @@ export function desirePlacements(state: ControllerState): void {
       memoryMiB: (run.least?.memoryMiB ?? run.memoryMiB) + besideMiB,
       cpus: run.least?.cpus ?? run.cpus,
       cpuSpeedMHz: run.cpuSpeedMHz,
-      placement: run.placement,
+      placement: withBeside(run.placement, besideMiB),
       ...(others.length === 0 ? {} : { avoid: others }),
       ...on,
       ...at,

@@ -142,3 +142,12 @@ export function isSo({ wants }: NiceWish, { host, marks, groups, memoryMiB, cpus
 /** The most that a VM may get by its wishes, and at least what it has to have: what its quota counts. */
 export const mostOf = (kind: "memory" | "cpus", least: number, placement: Json): number =>
   Math.max(least, ...niceOf(placement).map(({ wants }) => (wants.kind === kind ? wants.to : 0)));
+
+/** The same wishes as one asks them of a host that needs so much beside the guest: of memory each names that much more. */
+export function withBeside(placement: JsonObject, besideMiB: number): JsonObject {
+  if (besideMiB === 0 || !isObject(placement.nice)) return placement;
+  const raised = niceOf(placement).flatMap(({ name, weight, wants }) =>
+    wants.kind === "memory" ? [[name, { memory: Math.min(most.memory, wants.to + besideMiB), weight }]] : [],
+  );
+  return raised.length === 0 ? placement : { ...placement, nice: { ...placement.nice, ...Object.fromEntries(raised) } };
+}
