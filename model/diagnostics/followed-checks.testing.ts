@@ -472,6 +472,13 @@ const supplied: Readonly<Record<string, Followed>> = {
     vmWith('x.cpus 2; x.placement.offering "small";'),
     vmWith('x.cpus 4; x.placement.offering "large";'),
   ),
+  "Leave that wish out, or have it name": asked(
+    { ...installation, offerings: [{ name: "large", memoryMiB: 4096, cpus: 8 }, small] },
+    vmWith('x.placement.offering "small"; x.placement.nice extends DATA { roomy extends DATA { memory 2048; } }'),
+    vmWith('x.placement.offering "small";'),
+    vmWith('x.placement.offering "small"; x.placement.nice extends DATA { roomy extends DATA { memory 1024; } }'),
+    vmWith('x.placement.offering "large"; x.placement.nice extends DATA { roomy extends DATA { memory 2048; } }'),
+  ),
   "Name one that is there: h1, h2": asked(
     installation,
     vmWith('x.placement.host "h7";'),

@@ -136,6 +136,20 @@ const shops: readonly Row[] = [
     right: /Write `x\.memory 256` or less/,
   },
   {
+    what: "a wish for more memory than its offering has",
+    text: 'v extends VM { x.memory 128; x.placement.offering "small"; x.placement.nice ^extends DATA { roomy extends DATA { memory 512; } } }',
+    code: "cell/offering",
+    says: /would get 512 MiB by its wish `roomy`, and a VM of the offering `small` has at most 256/,
+    right: /Leave that wish out, or have it name `memory 256` or less/,
+  },
+  {
+    what: "a wish for more processors than its offering has",
+    text: 'v extends VM { x.memory 128; x.placement.offering "small"; x.placement.nice ^extends DATA { fast extends DATA { cpus 2; } } }',
+    code: "cell/offering",
+    says: /would get 2 processors by its wish `fast`/,
+    right: /have it name `cpus 1` or less/,
+  },
+  {
     what: "an offering that is no name",
     text: "v extends VM { x.memory 128; x.placement.offering ^7; }",
     code: "schema/value",

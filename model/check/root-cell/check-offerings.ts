@@ -1,10 +1,11 @@
 import type { Element, VmElement } from "../../cell/cell.ts";
 import { named } from "../../cell/tenants/dedication/dedication.ts";
 import { type KnownOffering, offeringOf } from "../../cell/tenants/pools/offerings.ts";
+import { niceOf } from "../../cell/tenants/wishes/nice.ts";
 import { closestName } from "../../diagnostics/closest-name.ts";
 import type { ReportFault } from "../fault.ts";
 
-/** A VM names an offering that there is, and has no more than that. */
+/** A VM names an offering that there is, and neither has nor may get more than that. */
 export function checkOfferings(
   elements: readonly Element[],
   offerings: readonly KnownOffering[],
@@ -43,4 +44,18 @@ function checkVm(vm: VmElement, offerings: readonly KnownOffering[], fault: Repo
           hint: `Write \`${attribute} ${most}\` or less, or name another offering.`,
         },
       );
+  for (const { name: wish, wants } of niceOf(placement)) {
+    if (wants.kind !== "memory" && wants.kind !== "cpus") continue;
+    const [most, unit] = wants.kind === "memory" ? [offering.memoryMiB, "MiB"] : [offering.cpus, "processors"];
+    if (wants.to > most)
+      fault(
+        "cell/offering",
+        `\`${path}\` would get ${wants.to} ${unit} by its wish \`${wish}\`, and a VM of the offering \`${name}\` has at most ${most}`,
+        path,
+        {
+          attribute: "x.placement.nice",
+          hint: `Leave that wish out, or have it name \`${wants.kind} ${most}\` or less, or name another offering.`,
+        },
+      );
+  }
 }
