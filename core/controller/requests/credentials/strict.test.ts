@@ -69,3 +69,29 @@ test("who has not that right asks for no offering that gives a host alone, nor f
   assert.equal(put(shop({ kid: kid(of("alone")) })), 403, "in a child's first model");
   assert.equal(put(shop({ kid: kid(of("shared")) })), 200);
 });
+
+test("an offering that is not known any more is no host alone that was had before", () => {
+  const world = new World();
+  const of = (offering: string, more: JsonObject = {}): JsonObject => ({
+    ...vm(),
+    "x.placement.offering": offering,
+    ...more,
+  });
+  const put = (web: JsonObject) => world.ask({ method: "PUT", path: "", json: shop({ web }), lacks }).status;
+  const say = (offerings?: readonly JsonObject[]): void => {
+    const value = { hosts: [], complete: false, ...(offerings === undefined ? {} : { offerings }) };
+    world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value });
+  };
+  const small = { name: "small", memoryMiB: 64, cpus: 1 };
+  say([small]);
+  assert.equal(put(of("small")), 200);
+  say([]);
+  assert.equal(put(vm("strict")), 403, "it is none any more");
+  say();
+  assert.equal(put(vm("strict")), 403, "by its own word");
+  assert.equal(put(of("small", { "x.placement.dedication": "strict" })), 403, "beside it");
+  assert.equal(put(of("other")), 403, "by another offering");
+  assert.equal(put(of("small", { "x.data": { a: 1 } })), 200, "it goes on naming it");
+  say([{ ...small, dedication: "strict" }]);
+  assert.equal(put(vm("strict")), 200, "that one gives it a host alone by now");
+});

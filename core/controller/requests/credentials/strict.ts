@@ -32,15 +32,19 @@ export function whyNotStrict(
 ): string | null {
   if (lacks?.includes(strictRight) !== true || after === null) return null;
   const shared = new Set(offerings.flatMap(({ name, dedication }) => (dedication === "strict" ? [] : [name])));
+  const alone = new Set(offerings.flatMap(({ name, dedication }) => (dedication === "strict" ? [name] : [])));
   const moved = new Map(
     plan.steps.flatMap(({ path, movedFrom }) => (movedFrom === undefined ? [] : [[path, movedFrom]])),
   );
   const anew = [...after.elements.values()].flatMap((element) => {
     const former = before?.elements.get(moved.get(element.path) ?? element.path);
     const had = former === undefined ? [] : strictIn(former, shared);
+    // An offering of which nothing is known has given nothing yet: who names it goes on naming it, and asks for nothing else by that.
+    const isHad = ({ within, by }: Asks): boolean =>
+      had.some((each) => each.within === within && (each.by === by || each.by === null || alone.has(each.by)));
     return strictIn(element, shared)
-      .filter((within) => !had.includes(within))
-      .map((within) => `${element.path}${within}`);
+      .filter((asks) => !isHad(asks))
+      .map(({ within }) => `${element.path}${within}`);
   });
   if (anew.length === 0) return null;
   const named =
@@ -49,19 +53,27 @@ export function whyNotStrict(
 }
 const mostNamed = 5;
 
-/** Where in an element a VM asks for a host alone: "" for itself, and below a child cell that is given its first model, its path there. */
-function strictIn(element: Element, shared: ReadonlySet<string>): readonly string[] {
+interface Asks {
+  /** "" for a VM itself, and below a child cell that is given its first model, its path there. */
+  readonly within: string;
+  /** Name of an offering; null: its own word. */
+  readonly by: string | null;
+}
+/** Where in an element a VM asks for a host alone. */
+function strictIn(element: Element, shared: ReadonlySet<string>): readonly Asks[] {
   if (element.type === "VM") {
     const { dedication, offering } = element.placement;
-    return isStrict(dedication, offering, shared) ? [""] : [];
+    return isStrict(dedication, offering, shared) ? [{ within: "", by: byWhat(dedication, offering) }] : [];
   }
   return element.type === "CellController" ? [...strictInCell(element.cell, nameIn(element.path), shared)] : [];
 }
 /** @param shared names of offerings that ask for no host alone */
 const isStrict = (dedication: Json | undefined, offering: Json | undefined, shared: ReadonlySet<string>): boolean =>
   dedication === "strict" || (typeof offering === "string" && !shared.has(offering));
+const byWhat = (dedication: Json | undefined, offering: Json | undefined): string | null =>
+  dedication !== "strict" && typeof offering === "string" ? offering : null;
 const nameIn = (path: string): string => path.split("/").at(-1) ?? path;
-function* strictInCell(json: Json | undefined, name: string, shared: ReadonlySet<string>): Generator<string> {
+function* strictInCell(json: Json | undefined, name: string, shared: ReadonlySet<string>): Generator<Asks> {
   const document = json === undefined ? null : childDocument(json, name);
   if (document !== null) yield* strictBelow(document, [], document, shared);
 }
@@ -71,12 +83,15 @@ function* strictBelow(
   at: readonly string[],
   json: JsonObject,
   shared: ReadonlySet<string>,
-): Generator<string> {
+): Generator<Asks> {
   const said = (name: string): Json | undefined => meant(document, at, json[name]);
-  if (isStrict(said("x.placement.dedication"), said("x.placement.offering"), shared)) yield ["", ...at].join("/");
+  const here = ["", ...at].join("/");
+  const [dedication, offering] = [said("x.placement.dedication"), said("x.placement.offering")];
+  if (isStrict(dedication, offering, shared)) yield { within: here, by: byWhat(dedication, offering) };
   for (const [name, value] of Object.entries(json)) {
     if (name === "x.cell")
-      for (const within of strictInCell(value, at.at(-1) ?? name, shared)) yield `${["", ...at].join("/")}${within}`;
+      for (const { within, by } of strictInCell(value, at.at(-1) ?? name, shared))
+        yield { within: `${here}${within}`, by };
     else if (isObject(value)) yield* strictBelow(document, [...at, name], value, shared);
   }
 }
