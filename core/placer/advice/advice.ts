@@ -1,4 +1,5 @@
 import type { Advice } from "../../../model/cause/cause.ts";
+import { offeringOf } from "../../../model/cell/tenants/pools/offerings.ts";
 import type { DesiredPlacement, HostRefusal } from "../../documents/vocabulary.ts";
 import { choose } from "../index/choose.ts";
 import { askerOf } from "../owners.ts";
@@ -23,7 +24,9 @@ export function adviceFor(state: PlacerState, wanted: Wanted, refusals: readonly
     isSparing(state, request)
       ? !("refusals" in placeSparing(state, { client: wanted.client, document: request }))
       : choose(state, request, asker) !== null;
-  const changes = smallestChange(wanted.document, places);
+  const name = offeringOf(wanted.document.placement);
+  const offering = state.offerings.find((each) => each.name === name);
+  const changes = smallestChange(wanted.document, places, offering);
   const advice: Advice = { rules, change: changes === null ? null : changeText(changes) };
   advised.last.set(vm, advice);
   return advice;

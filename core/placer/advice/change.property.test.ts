@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { type KnownOffering, offeringOf, withOffering } from "../../../model/cell/tenants/pools/offerings.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { below, seedOf } from "../../random.ts";
@@ -88,8 +89,18 @@ function asked(): DesiredPlacement {
   if (is(6)) placement.apartFrom = ["v1", "v2", "v3"];
   if (is(8)) placement.pool = "racks";
   const [memoryMiB, cpus] = [pick([100, 600, 1500, 3500, 9000]), pick([1, 8, 40, 100])];
-  return requestOf("new", "shop", { memoryMiB, cpus, cpuSpeedMHz: pick([0, 0, 1500, 3000]), placement });
+  const own = { cpuSpeedMHz: pick([0, 0, 1500, 3000]), placement };
+  const offering = is(3) ? pick(offerings) : undefined;
+  const wishes =
+    offering === undefined
+      ? own
+      : withOffering({ ...own, placement: { ...placement, offering: offering.name } }, offering);
+  return requestOf("new", "shop", { memoryMiB, cpus, ...wishes });
 }
+const offerings: readonly KnownOffering[] = [
+  { name: "alone", memoryMiB: 9000, cpus: 100, dedication: "strict", tags: ["gpu"] },
+  { name: "fast", memoryMiB: 9000, cpus: 100, cpuSpeedMHz: 3000, dedication: "preferred" },
+];
 
 test("of requests that cannot be placed the change that is named places them, and none of it can be spared", (context) => {
   let [impossible, named, worked, hopeless] = [0, 0, 0, 0];
@@ -102,7 +113,8 @@ test("of requests that cannot be placed the change that is named places them, an
       const request = asked();
       if (isPlaced(request)) continue;
       impossible += 1;
-      const changes = smallestChange(request, (each) => choose(state, each, asker) !== null);
+      const offering = offerings.find(({ name }) => name === offeringOf(request.placement));
+      const changes = smallestChange(request, (each) => choose(state, each, asker) !== null, offering);
       const said = (): string => `seed ${seed}: ${JSON.stringify({ request, changes })}`;
       if (changes === null) {
         // Then nothing that it asks for is the reason.
@@ -111,19 +123,20 @@ test("of requests that cannot be placed the change that is named places them, an
         continue;
       }
       named += 1;
-      if (isPlaced(changed(request, changes))) worked += 1;
+      if (isPlaced(changed(request, changes, offering))) worked += 1;
       for (const spared of changes.length > 1 ? changes : [])
         assert.equal(
           isPlaced(
             changed(
               request,
               changes.filter((each) => each !== spared),
+              offering,
             ),
           ),
           false,
           said(),
         );
-      for (const change of changes) assert.ok(isLeast(request, changes, change, isPlaced), said());
+      for (const change of changes) assert.ok(isLeast({ request, changes, offering }, change, isPlaced), said());
       assert.match(changeText(changes), /^(write|leave out|take) /);
     }
   }
@@ -136,12 +149,57 @@ test("of requests that cannot be placed the change that is named places them, an
 
 /** A little more of an amount would be too much. */
 function isLeast(
-  request: DesiredPlacement,
-  changes: readonly Change[],
+  {
+    request,
+    changes,
+    offering,
+  }: {
+    readonly request: DesiredPlacement;
+    readonly changes: readonly Change[];
+    readonly offering: KnownOffering | undefined;
+  },
   change: Change,
   isPlaced: (request: DesiredPlacement) => boolean,
 ): boolean {
-  if (change.kind === "without" || change.kind === "preferred") return true;
+  if (change.kind === "without" || change.kind === "preferred" || change.kind === "offering") return true;
   const more = changes.map((each) => (each === change ? { ...change, to: change.to + 1 } : each));
-  return !isPlaced(changed(request, more));
+  return !isPlaced(changed(request, more, offering));
 }
+
+test("what its offering asks for nobody is told to leave out: he leaves the offering out, or what he asks for himself", () => {
+  const small: KnownOffering = {
+    name: "small",
+    memoryMiB: 512,
+    cpus: 1,
+    cpuSpeedMHz: 2000,
+    tags: ["ssd"],
+    dedication: "strict",
+  };
+  const own = { cpuSpeedMHz: 2400, placement: { offering: "small", tags: ["gpu"] } };
+  const request = requestOf("new", "shop", withOffering(own, small));
+  const told = (places: (each: DesiredPlacement) => boolean): string | null => {
+    const changes = smallestChange(request, places, small);
+    return changes === null ? null : changeText(changes);
+  };
+  const has = (each: DesiredPlacement, tag: string): boolean => JSON.stringify(each.placement).includes(tag);
+  assert.equal(
+    told((each) => !has(each, "strict")),
+    "leave out `x.placement.offering`",
+  );
+  assert.equal(
+    told((each) => !has(each, "ssd")),
+    "leave out `x.placement.offering`",
+  );
+  assert.equal(
+    told((each) => !has(each, "gpu")),
+    'take "gpu" out of `x.placement.tags`',
+  );
+  assert.equal(
+    told((each) => each.cpuSpeedMHz <= 2200),
+    "write `x.cpuSpeed 2200`",
+  );
+  assert.equal(
+    told((each) => each.cpuSpeedMHz <= 1000),
+    "leave out `x.placement.offering` and write `x.cpuSpeed 1000`",
+  );
+});
