@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { FastifyRequest } from "fastify";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { createTestInstallation } from "../../runtime/installation.testing.ts";
-import { lookFor, ownerThere } from "./owner-there.ts";
+import { lookFor, onceEach, ownerThere } from "./owner-there.ts";
 
 test("where nobody can say who there is, hosts go to nobody but whom there always is", async (t) => {
   const installation = await createTestInstallation("owner-there");
@@ -34,4 +34,15 @@ test("one that is not there is refused, and who is there is named", async () => 
     lookFor({ kind: "domain", path: "ROOT/amce" }, ask),
     /no domain ROOT.amce: there are ROOT.acme, ROOT.other/,
   );
+});
+
+test("however many one request asks of, each list is fetched once", async () => {
+  const fetched: string[] = [];
+  const ask = onceEach(async (path) => {
+    fetched.push(path);
+    return [{ path: "ROOT/acme" }, { path: "ROOT/other" }];
+  });
+  for (const path of ["ROOT/acme", "ROOT/other", "ROOT/acme"])
+    for (const kind of ["domain", "account"] as const) await lookFor({ kind, path }, ask);
+  assert.deepEqual(fetched, ["/domains", "/accounts"]);
 });

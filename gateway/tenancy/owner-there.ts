@@ -23,18 +23,9 @@ const mostNamed = 20;
  */
 export const ownerThere =
   (configuration: ProcessConfiguration) =>
-  ({ headers, raw }: FastifyRequest): OwnerThere =>
-  async (owner) => {
-    if (alwaysThere.some((each) => isSameOwner(each, owner))) return;
-    if (!(await listPeers(configuration, tenancy)).includes(tenancy)) {
-      const why = "which says who there is, is not in this installation's book now";
-      throw refused(
-        503,
-        "tenancy-unreachable",
-        `whether there is ${owner.kind === "domain" ? "a domain" : "an account"} ${owner.path} nobody can say: the service tenancy, ${why}`,
-      );
-    }
-    await lookFor(owner, async (path) => {
+  ({ headers, raw }: FastifyRequest): OwnerThere => {
+    // One request may ask of many owners.
+    const ask = onceEach(async (path) => {
       const { authorization } = headers;
       const answer = await askTenancy(configuration, {
         method: "GET",
@@ -49,7 +40,29 @@ export const ownerThere =
       const said = parseJson(answer.text);
       return said.ok ? said.value : null;
     });
+    return async (owner) => {
+      if (alwaysThere.some((each) => isSameOwner(each, owner))) return;
+      if (!(await listPeers(configuration, tenancy)).includes(tenancy)) {
+        const why = "which says who there is, is not in this installation's book now";
+        throw refused(
+          503,
+          "tenancy-unreachable",
+          `whether there is ${owner.kind === "domain" ? "a domain" : "an account"} ${owner.path} nobody can say: the service tenancy, ${why}`,
+        );
+      }
+      await lookFor(owner, ask);
+    };
   };
+
+/** Each list is fetched once, however many are looked for in it. */
+export function onceEach(ask: (path: string) => Promise<Json>): (path: string) => Promise<Json> {
+  const asked = new Map<string, Promise<Json>>();
+  return (path) => {
+    const before = asked.get(path) ?? ask(path);
+    asked.set(path, before);
+    return before;
+  };
+}
 
 export async function lookFor({ kind, path }: Owner, ask: (path: string) => Promise<Json>): Promise<void> {
   const found = read(all, await ask(kind === "domain" ? "/domains" : "/accounts"));

@@ -23,7 +23,11 @@ const answer = (status: number, body: Json | string): PeerResponse =>
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   }) as unknown as PeerResponse;
 const owner = { kind: "account", path: "ROOT/acme/dve" } as const;
-const gives = { dedicates: [{ path: "root/dedications/racks", of: "z1", to: owner }], plan: {}, dryRun: true };
+const gives = {
+  dedicates: ["z1", "z2"].map((of) => ({ path: "root/dedications/racks", of, to: owner })),
+  plan: {},
+  dryRun: true,
+};
 
 test("whom a change of the root cell gives hosts to is looked up before it is made, whoever sends it", async () => {
   const asked: Forwarded[] = [];
@@ -33,7 +37,7 @@ test("whom a change of the root cell gives hosts to is looked up before it is ma
     return answer(200, gives as unknown as Json);
   };
   await requireOwners(what, ask, async (to) => void looked.push(to));
-  assert.deepEqual(looked, [owner]);
+  assert.deepEqual(looked, [owner], "though two things are given to him");
   const [{ method, url, headers, body } = what] = asked;
   assert.deepEqual(
     [method, url, headers, body],

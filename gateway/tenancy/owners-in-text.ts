@@ -40,7 +40,10 @@ export async function requireOwners(
   const shown = json.ok ? read(said, json.value) : null;
   if (shown === null || shown instanceof Fault)
     throw refused(502, "controller-unreachable", "what the change would give to whom cannot be read");
-  for (const { path, of, to } of shown.dedicates ?? [])
+  const found = new Set<string>();
+  for (const { path, of, to } of shown.dedicates ?? []) {
+    if (found.has(`${to.kind} ${to.path}`)) continue;
+    found.add(`${to.kind} ${to.path}`);
     try {
       await isThere(to);
     } catch (error) {
@@ -48,4 +51,5 @@ export async function requireOwners(
       const { code, message } = error.refusal;
       throw refused(error.statusCode, code, `${path} gives ${of} to ${to.path}: ${message}`);
     }
+  }
 }

@@ -200,4 +200,9 @@ test("what a change would give to whom is shown beforehand, where it does not de
   assert.deepEqual(shown({ places, dedications: { a: of("z1", "ROOT/acme", "ops") } }), [
     { ...a, to: { kind: "account", path: "ROOT/acme/ops" } },
   ]);
+  const many = (of: (at: number) => JsonObject): JsonObject =>
+    Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`r${at}`, of(at)]));
+  const wide = many(() => ({ "x.type": "Zone" }));
+  const all = shown({ places: wide, dedications: many((at) => of(`r${at}`, "ROOT/acme", `a${at}`)) });
+  assert.equal((all as readonly unknown[]).length, 300, "each of them, or who is not told nobody looks for");
 });

@@ -9,9 +9,6 @@ export interface GivenAnew {
   readonly of: string;
   readonly to: Owner;
 }
-/** So many are told. */
-export const mostGiven = 256;
-
 /**
  * What a model gives anew to whom it does not declare itself: who has to be looked up before it is taken. What is so already is let be, and who is always there.
  *
@@ -19,13 +16,11 @@ export const mostGiven = 256;
  */
 export function givenAnew(before: Cell | null, after: Cell, declared: ReadonlySet<string>): readonly GivenAnew[] {
   const owners = new Map(dedicationsIn(before).map(({ of, to }) => [of, to]));
-  return dedicationsIn(after)
-    .filter(({ of, to }) => {
-      const had = owners.get(of);
-      if (had !== undefined && isSameOwner(had, to)) return false;
-      return !declared.has(`${to.kind} ${to.path}`) && !alwaysThere.some((each) => isSameOwner(each, to));
-    })
-    .slice(0, mostGiven);
+  return dedicationsIn(after).filter(({ of, to }) => {
+    const had = owners.get(of);
+    if (had !== undefined && isSameOwner(had, to)) return false;
+    return !declared.has(`${to.kind} ${to.path}`) && !alwaysThere.some((each) => isSameOwner(each, to));
+  });
 }
 const dedicationsIn = (cell: Cell | null): readonly GivenAnew[] =>
   [...(cell?.elements.values() ?? [])].flatMap((element) =>
