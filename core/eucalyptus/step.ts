@@ -28,6 +28,7 @@ import {
   carriedOn,
   carriersAfter,
   type NetworkHosts,
+  nobodyBound,
   noNetworkHost,
   storedCarriers,
   withoutCarrier,
@@ -366,6 +367,10 @@ class Turn {
     }
     for (const address of [...this.#book.elastic.keys()]) this.#endLease(address);
     for (const group of [...this.#book.segments.keys()]) this.#endSegment(group);
+    for (const [cluster, hosts] of this.#book.networkHosts) {
+      const unbound = nobodyBound(hosts, this.#next);
+      if (unbound !== hosts) this.#putNetworkHosts(cluster, unbound);
+    }
     this.#changed = true;
   }
   /** What hosts have of instances that nobody has: it belongs to nobody, and goes when they say so. */

@@ -77,6 +77,9 @@ export const withoutCarrier = (hosts: NetworkHosts, host: string): NetworkHosts 
   ...withoutLeaving(hosts, host),
   active: hosts.active === host ? null : hosts.active,
 });
+/** After a loss. Who has said that it is bound may have carried without a lease since, by a view of which an older store knows nothing. */
+export const nobodyBound = (hosts: NetworkHosts, version: number): NetworkHosts =>
+  hosts.leasedSince === null ? hosts : { ...hosts, leasedSince: version, leased: new Set<string>() };
 /** After a loss. @param now who says that it carries the cluster. @param spoke all that have said whether they do */
 export function carriedOn(
   hosts: NetworkHosts,

@@ -81,7 +81,17 @@ function world() {
   const active = (): string | null => state.book.networkHosts.get("one")?.active ?? null;
   send({ kind: "start" });
   send({ kind: "request", id: 1, request: { kind: "configure", document: configuration } });
-  return { send, start, pass, speak, ask, active, told, isLeased: () => told.get(n)?.leased?.includes("one") === true };
+  return {
+    send,
+    start,
+    pass,
+    speak,
+    ask,
+    active,
+    told,
+    records,
+    isLeased: () => told.get(n)?.leased?.includes("one") === true,
+  };
 }
 /** `a` carries the cluster under a lease, and `b` could take over. */
 const pair = () => {
@@ -180,6 +190,30 @@ test("after a loss nobody has a lease before all hosts were heard", () => {
   speak(b);
   assert.notEqual(active(), null);
   assert.deepEqual([ask(a), ask(b)], [active() === "a", active() === "b"]);
+});
+
+test("by an older store nobody is bound: who has carried without a lease since is waited for", () => {
+  const { start, speak, ask, active, send, pass, isLeased, records } = pair();
+  const before = new Map(records);
+  send({ kind: "reachable", peer: b, reachable: false });
+  send({ kind: "actual", from: b, key: "network", value: null });
+  send({ kind: "reachable", peer: b, reachable: true });
+  send({ kind: "timer", name: "network-lease" });
+  assert.equal(isLeased(), false);
+  speak(a);
+  records.clear();
+  for (const [key, value] of before) records.set(key, value);
+  start(true);
+  const is = { address: addresses.get(b) ?? "", cluster: "one", peer: "network", version: 0, instances: [] };
+  send({ kind: "actual", from: b, key: "network", value: is });
+  for (const host of [n, a, b]) speak(host);
+  assert.equal(isLeased(), true);
+  // What is told from now on does not come to a.
+  for (let second = 0; second < 30; second += 1) {
+    pass(1000);
+    ask(b);
+  }
+  assert.equal(active(), "a");
 });
 
 test("a host counts from when it asked, and what another life of it had asked counts for nothing", () => {
