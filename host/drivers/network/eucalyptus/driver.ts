@@ -7,6 +7,7 @@ import {
   addressChanges,
   applyAddresses,
   type Devices,
+  type LeftOfLease,
   readDevices,
   renamedDevices,
 } from "./handlers/devices.ts";
@@ -42,6 +43,8 @@ export interface PlanDriverOptions {
   readonly learner?: Learner;
   /** What the mode needs of the machine; absent: nothing is asked of its devices. */
   readonly machine?: { readonly mode: Mode; readonly peer: Self["peer"] };
+  /** Absent: the machine has its addresses without a lease. */
+  readonly left?: LeftOfLease;
 }
 /** Of a machine, as far as the driver itself needs it. */
 export interface DriverConfiguration {
@@ -175,7 +178,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       await applyAddresses(run, { added: [], removed: changes.removed });
       await iptables.apply(of(plan, "nat"), found.iptables, allTables(plan).iptables);
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
-      await applyAddresses(run, { added: changes.added, removed: [] });
+      await applyAddresses(run, { added: changes.added, removed: [] }, options.left);
       const again = announcer.failedOf(plan.addresses);
       announcer.announce([...changes.added.filter(({ announced }) => announced), ...again]);
       // A server hears at devices that have their addresses.

@@ -136,6 +136,7 @@ class Agent implements NetworkAgent {
         dhcpDirectory: join(directory, "dhcp"),
         ...options.programs,
         machine: { mode, peer: self.peer },
+        left: this.#leftOfLease,
       });
     this.#drivers = new Map(modes.map((mode) => [mode, driver(mode)]));
     this.#inForce = new Map([...this.#drivers].map(([mode, { read }]) => [mode, sharedReading(read)]));
@@ -153,17 +154,18 @@ class Agent implements NetworkAgent {
   get #untilMs(): number | null {
     return this.#options.lease?.untilMs ?? null;
   }
+  readonly #leftOfLease = (): number | null =>
+    this.#untilMs === null ? null : Math.floor((this.#untilMs - performance.now()) / 1000);
   /** One at a time: of two the later one might say less. */
   readonly prolong = wakeable(
     async () => {
-      const [untilMs, plan] = [this.#untilMs, this.#plan];
-      const seconds = untilMs === null ? null : Math.floor((untilMs - performance.now()) / 1000);
+      const seconds = this.#leftOfLease();
       // Its last look was without one.
       if (!this.#isCarrying && (seconds === null || seconds >= 1)) void this.look();
-      if (plan === null || (seconds === null && !this.#isBounded) || (seconds !== null && seconds < 1)) return;
+      if (this.#plan === null || (seconds === null && !this.#isBounded) || (seconds !== null && seconds < 1)) return;
       this.#isBounded = seconds !== null;
       try {
-        await prolong(this.#options.run, plan.addresses, seconds);
+        await prolong(this.#options.run, () => this.#plan?.addresses ?? [], this.#leftOfLease);
       } catch (error) {
         this.#options.log("network-lease-not-in-place", { why: (error as Error).message });
       }
@@ -250,7 +252,6 @@ class Agent implements NetworkAgent {
     }
     if (this.#view === null || this.#configuration === null) return;
     const bridgeMac = await this.#macOf(this.#configuration.bridge);
-    const isLeased = this.#untilMs !== null;
     const isCarrying = performance.now() < (this.#untilMs ?? Number.POSITIVE_INFINITY);
     const isSame = !isView && !isMachine && bridgeMac === this.#bridgeMac && isCarrying === this.#isCarrying;
     this.#bridgeMac = bridgeMac;
@@ -262,11 +263,10 @@ class Agent implements NetworkAgent {
     if (isMachine) await this.#service.reconfigure();
     const { self } = this.#options;
     const view = isCarrying ? this.#view : withoutCarrier(this.#view, parseIpv4(self.address) ?? 0);
-    const planned = planFor(view, self, { ...this.#configuration, bridgeMac });
-    // What comes has its time from the beginning, should this process stand still before it says for how long.
-    const global = isLeased ? { ...planned, addresses: planned.addresses.map(shortLived) } : planned;
+    const global = planFor(view, self, { ...this.#configuration, bridgeMac });
     await this.#nameComing(view);
     this.#plan = global;
+    if (this.#untilMs !== null) this.#isBounded = true;
     await this.#service.offer({ mode: view.mode, global });
     this.#offered = view;
     await this.prolong();
@@ -369,7 +369,6 @@ export const closedFor = (
 ): Pick<AgentOptions, "outgoingClosed" | "metadataHere" | "underlay"> =>
   cluster === undefined ? {} : { outgoingClosed: true, metadataHere: true, underlay: [underlay] };
 
-const shortLived = (address: LocalPlan["addresses"][number]) => ({ ...address, lifetimeS: 1 });
 const none = { packets: 0, bytes: 0 };
 const ends = { sender: "source", receiver: "destination" } as const;
 const noMac = "00:00:00:00:00:00";

@@ -50,14 +50,15 @@ interface ShownLink {
   };
   readonly addr_info?: readonly { readonly family: string; readonly local: string; readonly prefixlen: number }[];
 }
+const addressesOf = ({ addr_info = [] }: ShownLink): ReadonlySet<string> =>
+  new Set(addr_info.flatMap(({ family, local, prefixlen }) => (family === "inet" ? [`${local}/${prefixlen}`] : [])));
 const switches = ["net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"] as const;
 
 export async function readDevices(run: Run): Promise<Devices> {
   const shown = JSON.parse(await run("ip", ["-j", "-d", "address", "show"])) as readonly ShownLink[];
   const ends = shown.some(({ linkinfo }) => linkinfo?.info_kind === "vxlan") ? await readEnds(run) : [];
   const links = shown.map((each): Link => {
-    const { ifname, ifindex, address = "", master = null, flags, linkinfo, addr_info = [], mtu = 1500 } = each;
-    const addresses = addr_info.filter(({ family }) => family === "inet");
+    const { ifname, ifindex, address = "", master = null, flags, linkinfo, mtu = 1500 } = each;
     const data = linkinfo?.info_data;
     return {
       name: ifname,
@@ -72,7 +73,7 @@ export async function readDevices(run: Run): Promise<Devices> {
       isUp: flags.includes("UP"),
       kind: linkinfo?.info_kind ?? null,
       isHairpin: linkinfo?.info_slave_data?.hairpin === true,
-      addresses: new Set(addresses.map(({ local, prefixlen }) => `${local}/${prefixlen}`)),
+      addresses: addressesOf(each),
     };
   });
   // Where no bridge has been filtered yet, the kernel does not have the second one.
@@ -191,20 +192,40 @@ export function addressChanges(
   );
   return { added, removed };
 }
-export async function applyAddresses(run: Run, { added, removed }: AddressChanges): Promise<void> {
+/** So many seconds are left of the lease by which this machine has addresses; null: it has them without one. */
+export type LeftOfLease = () => number | null;
+const isOver = (seconds: number | null): boolean => seconds !== null && seconds < 1;
+
+export async function applyAddresses(
+  run: Run,
+  { added, removed }: AddressChanges,
+  left: LeftOfLease = () => null,
+): Promise<void> {
   for (const { device, address } of removed)
     await run("ip", ["address", "del", address, "dev", device]).catch((error: Error) => {
       // One that had an end may have come to it meanwhile.
       if (!error.message.includes("Address not found")) throw error;
     });
-  for (const each of added)
-    await run("ip", ["address", "add", textOf(each), "dev", each.device, ...lifetime(each.lifetimeS ?? null)]);
+  for (const each of added) {
+    // Each anew: this process may have stood still since the one before.
+    const seconds = left();
+    if (isOver(seconds)) throw new Error("the lease by which this machine carries its cluster is over");
+    await run("ip", ["address", "add", textOf(each), "dev", each.device, ...lifetime(seconds)]);
+  }
 }
 const lifetime = (seconds: number | null): readonly string[] =>
   seconds === null ? [] : ["valid_lft", String(seconds), "preferred_lft", String(seconds)];
-/** Has the kernel take addresses away so many seconds from now, in place of when that was to be before; null: never. It does so whatever runs. */
-export async function prolong(run: Run, addresses: readonly DeviceAddress[], seconds: number | null): Promise<void> {
-  if (addresses.length === 0) return;
+/**
+ * Has the kernel take addresses away when the lease is over, in place of when that was to be before. It does so whatever runs. Those alone that are
+ * there: `change` would bring others, before what translates them and without a word to neighbours, and `add` would fail then.
+ */
+export async function prolong(run: Run, wanted: () => readonly DeviceAddress[], left: LeftOfLease): Promise<void> {
+  if (wanted().length === 0) return;
+  const shown = JSON.parse(await run("ip", ["-j", "address", "show"])) as readonly ShownLink[];
+  const there = new Map(shown.map((link) => [link.ifname, addressesOf(link)]));
+  const seconds = left();
+  const addresses = wanted().filter((each) => there.get(each.device)?.has(textOf(each)) === true);
+  if (addresses.length === 0 || isOver(seconds)) return;
   const words = seconds === null ? ["valid_lft", "forever", "preferred_lft", "forever"] : lifetime(seconds);
   const lines = addresses.map((each) => ["address", "change", textOf(each), "dev", each.device, ...words].join(" "));
   await run("ip", ["-force", "-batch", "-"], `${lines.join("\n")}\n`);

@@ -115,8 +115,6 @@ export interface DeviceAddress {
   readonly prefixLength: number;
   /** Told to neighbours when it comes. */
   readonly announced: boolean;
-  /** Seconds after which the kernel takes it away, unless they are said anew (`prolong`). Absent: it stays. */
-  readonly lifetimeS?: number;
 }
 export interface LocalPlan {
   readonly mode: Mode;
