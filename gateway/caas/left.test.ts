@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "../../model/json/json.ts";
 import { type Answer, CaasWorld, uidOfAccount } from "./volumes/caas.testing.ts";
+import { openIndex } from "./volumes/search.ts";
 
 /* What is left behind: the origin of somebody's clone when it is deleted, and the path of a domain that is. */
 const people = {
@@ -69,6 +70,42 @@ test("of a row of clones each that was left goes once nothing is made of it any 
     assert.equal((await removed(world, "ann", third)).json.stays, undefined);
     assert.equal((await removed(world, "ann", ofKept)).json.stays, undefined);
     assert.deepEqual(Object.keys(world.volumes()), [kept]);
+  }));
+
+test("of versions of which nobody has a clone nothing is left, and those stay that one with a clone is made of", () =>
+  withWorld(async (world) => {
+    const uid = await made(world, "ann", { name: "golden", sizeMiB: 64 });
+    const add = async (body: object): Promise<void> => {
+      const answer = await world.ask("ann", `POST /volumes/${uid}/versions`, body);
+      assert.equal(answer.status, 200, said(answer));
+    };
+    await add({ sizeMiB: 64 });
+    await add({ from: { volume: uid, version: 1 } });
+    await add({ sizeMiB: 64 });
+    const clone = await made(world, "ann", { name: "clone", from: { volume: uid, version: 3 } });
+    await made(world, "ann", { name: "other", from: { volume: uid, version: 1 } });
+    assert.equal((await removed(world, "ann", uid)).json.stays, true);
+    const left = () => world.volumes()[uid] as JsonObject;
+    const versions = () => Object.keys(left()).filter((name) => /^v\d/.test(name) && !name.endsWith("-size"));
+    assert.deepEqual([versions(), left().version], [["v1", "v3"], 3]);
+    assert.equal((await removed(world, "ann", clone)).status, 200);
+    assert.deepEqual([versions(), left().version], [["v1"], 1]);
+  }));
+
+test("what is left for clones is in nobody's account, and in the room of the domain where it was left", () =>
+  withWorld(async (world) => {
+    let last = await made(world, "ann", { name: "row", sizeMiB: 64 });
+    for (let at = 0; at < 3; at += 1) {
+      const next = await made(world, "ann", { name: `row-${at}`, from: { volume: last } });
+      assert.equal((await removed(world, "ann", last)).json.stays, true);
+      last = next;
+    }
+    const index = openIndex(":memory:");
+    index.fill("1", world.volumes());
+    const { account, domain, all } = index.others("ROOT/acme/dev", null, last);
+    assert.deepEqual([account.elements, domain.elements, all.elements], [0, 3, 3]);
+    assert.equal(index.others("ROOT/bank/core", null, last).domain.elements, 0);
+    index.close();
   }));
 
 test("a share with a domain is for that one: who has its path later is another, for the storage layer as well", () =>

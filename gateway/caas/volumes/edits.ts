@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { NewShare, NewVolume, VolumeChange } from "../../../model/contract/tenancy/volumes/volumes.ts";
-import type { JsonObject } from "../../../model/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
 import {
   grantsFor,
@@ -13,6 +13,7 @@ import {
   sharesOf,
   written,
 } from "./layout.ts";
+import { domainUnderRoot } from "./room.ts";
 import type { Made } from "./sources.ts";
 
 /*
@@ -109,11 +110,26 @@ export function withoutVersion(
   ];
 }
 
+/** Of what is left: versions that nobody needs go, since they count in nobody's storage any more. */
+export function withoutLost(volume: StoredVolume, group: Json, lost: readonly StoredVersion[]): Operations {
+  const at = pointerOf(volume.uid);
+  const newest = volume.versions.filter((version) => !lost.includes(version)).at(-1);
+  if (newest === undefined || lost.length === 0) return [];
+  const names = lost.flatMap(({ number }) => [`v${number}`, originSizeOf(number), heldOf(number)]);
+  return [
+    ...names.flatMap((name) =>
+      isObject(group) && Object.hasOwn(group, name) ? [{ op: "remove", path: `${at}/${name}` } as const] : [],
+    ),
+    put(`${at}/version`, newest.number),
+  ];
+}
+
 /**
  * It was deleted by those whose it was, and others are clones of it: it stays with the provider, of no account, shared with nobody and
  * under a name that nobody gave, until the last of these is gone.
+ * @param lost versions that nobody needs
  */
-export function leftBehind(volume: StoredVolume): Operations {
+export function leftBehind(volume: StoredVolume, group: Json, lost: readonly StoredVersion[]): Operations {
   const { uid, name, account, owner, last, shares, versions } = volume;
   const at = pointerOf(uid);
   const grants = sharesOf(volume).flatMap((share) =>
@@ -124,13 +140,15 @@ export function leftBehind(volume: StoredVolume): Operations {
     test(`${at}/versions`, last),
     test(`${at}/shares`, sharesAsData(shares)),
     ...grants.map((grant) => ({ op: "remove", path: `${at}/${grant}` }) as const),
+    ...withoutLost(volume, group, lost),
     ...(account === null ? [] : [{ op: "remove", path: `${at}/account` } as const]),
     ...(owner === null ? [] : [{ op: "remove", path: `${at}/owner` } as const]),
     put(`${at}/name`, uid),
     put(`${at}/tags`, []),
     put(`${at}/text`, written("")),
     put(`${at}/shares`, {}),
-    put(`${at}/left`, true),
+    // All below it together have no more than is left for others: by rows of clones of clones it would be without end else.
+    put(`${at}/left`, account === null ? true : domainUnderRoot(account)),
   ];
 }
 

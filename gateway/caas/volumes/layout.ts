@@ -8,7 +8,7 @@ import { network } from "../../../runtime/installation.ts";
  *
  *   primary/volumes/change  an id of the change that was the last: no other has it, in a cell put back from a backup neither
  *   primary/volumes/<uid> { name, account, owner, tags, text, made, asked, done, version, versions,
- *                           left (it was deleted, and stays with the provider for its clones)
+ *                           left (it was deleted below this domain under ROOT, and stays with the provider for its clones)
  *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
  *                           v1-size (MiB that a copy's origin has), …
@@ -128,16 +128,32 @@ function shareOf(id: string, json: Json): readonly StoredShare[] {
   return [{ id, kind, right, ...path, ...holder }];
 }
 /** It was left to the provider, for its clones alone. */
-export const isLeft = (group: Json): boolean => isObject(group) && group.left === true;
+export const isLeft = (group: Json): boolean =>
+  isObject(group) && (group.left === true || typeof group.left === "string");
+/** In whose room it is, beside the account that has it: below which domain it was left. Null: nobody's. */
+export const roomIn = (group: Json): string | null => {
+  const { account, left } = isObject(group) ? group : {};
+  return typeof account === "string" ? account : typeof left === "string" ? left : null;
+};
+/** What a version is a clone of; null: of no persistent volume. */
+function originOf(element: Json | undefined): { readonly uid: string; readonly number: number } | null {
+  const image = isObject(element) ? textIn(element["x.image"]) : "";
+  const [, uid, number] = /^<ref:\/primary\/volumes\/(pv-[0-9a-f-]{36})\/v(\d+)>$/.exec(image) ?? [];
+  return uid === undefined ? null : { uid, number: Number(number) };
+}
+const originsOf = (group: Json) =>
+  (isObject(group) ? Object.values(group) : []).flatMap((each) => originOf(each) ?? []);
 /** UIDs of the persistent volumes that its versions are clones of. */
-export const originsIn = (group: Json): readonly string[] =>
-  isObject(group)
-    ? Object.values(group).flatMap((element) => {
-        const image = isObject(element) ? textIn(element["x.image"]) : "";
-        const [, uid = ""] = /^<ref:\/primary\/volumes\/(pv-[0-9a-f-]{36})\/v\d+>$/.exec(image) ?? [];
-        return uid === "" ? [] : [uid];
-      })
-    : [];
+export const originsIn = (group: Json): readonly string[] => originsOf(group).map(({ uid }) => uid);
+/** Versions of one that others are clones of, with those of its own that these are made of in turn. */
+export function neededOf(uid: string, own: Json, others: readonly Json[]): ReadonlySet<number> {
+  const needed = new Set(others.flatMap(originsOf).flatMap((each) => (each.uid === uid ? [each.number] : [])));
+  for (const number of needed) {
+    const origin = isObject(own) ? originOf(own[`v${number}`]) : null;
+    if (origin?.uid === uid) needed.add(origin.number);
+  }
+  return needed;
+}
 export const versionIn = ({ versions }: StoredVolume, number: number): StoredVersion | undefined =>
   versions.find((each) => each.number === number);
 

@@ -48,7 +48,7 @@ export function weightAfter(uid: string, group: Json, operations: readonly JsonP
 /** What others have beside it. */
 export interface Others {
   readonly account: Weight;
-  /** Of all below the same domain under ROOT, the account's own with them. */
+  /** Of all below the same domain under ROOT, the account's own with them, and what was left there for its clones. */
   readonly domain: Weight;
   /** Of everybody, with those of no account. */
   readonly all: Weight;

@@ -1,6 +1,6 @@
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
-import { readVolume, type StoredVolume, versionIn } from "./layout.ts";
+import { originsIn, readVolume, roomIn, type StoredVolume, versionIn } from "./layout.ts";
 import { type Asker, domainOf } from "./rights.ts";
 import { domainUnderRoot, type Others, type Weight, weightOf } from "./room.ts";
 
@@ -32,18 +32,23 @@ export interface VolumeIndex {
   /** One of them as it is now; null: it is gone. */
   set(version: string, uid: string, group: Json | null): void;
   find(asker: Asker, question: Question): readonly StoredVolume[];
+  /** Others of which a version is a clone of one of it. */
+  clonesOf(uid: string): readonly Json[];
   /** What there is beside that volume of the account. */
   others(account: string, owner: string | null, but: string): Others;
   close(): void;
 }
 
 const schema = `
-  CREATE TABLE volume (uid TEXT PRIMARY KEY, row INTEGER NOT NULL, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, storage INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE volume (uid TEXT PRIMARY KEY, row INTEGER NOT NULL, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, storage INTEGER NOT NULL, room TEXT NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX volume_account ON volume (account, owner, bytes, elements, storage);
+  CREATE INDEX volume_room ON volume (room, bytes, elements, storage);
   CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, holder TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, holder, uid)) WITHOUT ROWID;
   CREATE INDEX share_uid ON share (uid);
   CREATE TABLE tag (tag TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (tag, uid)) WITHOUT ROWID;
   CREATE INDEX tag_uid ON tag (uid);
+  CREATE TABLE origin (origin TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (origin, uid)) WITHOUT ROWID;
+  CREATE INDEX origin_uid ON origin (uid);
   CREATE VIRTUAL TABLE words USING fts5 (called, tags, text, tokenize = 'unicode61', content = '', contentless_delete = 1);
 `;
 /** Of the operator's own. No account has such a path. */
@@ -67,13 +72,18 @@ export function openIndex(file: string): VolumeIndex {
   const database = new DatabaseSync(file);
   database.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; ${schema}`);
   const insert = {
-    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     share: database.prepare("INSERT OR IGNORE INTO share VALUES (?, ?, ?, ?)"),
     tag: database.prepare("INSERT OR IGNORE INTO tag VALUES (?, ?)"),
+    origin: database.prepare("INSERT OR IGNORE INTO origin VALUES (?, ?)"),
     words: database.prepare("INSERT INTO words VALUES (?, ?, ?)"),
   };
-  const remove = ["volume", "share", "tag"].map((table) => database.prepare(`DELETE FROM ${table} WHERE uid = ?`));
+  const tables = ["volume", "share", "tag", "origin"] as const;
+  const remove = tables.map((table) => database.prepare(`DELETE FROM ${table} WHERE uid = ?`));
   const rowOf = database.prepare("SELECT row FROM volume WHERE uid = ?");
+  const clones = database.prepare(
+    "SELECT json FROM volume WHERE uid IN (SELECT uid FROM origin WHERE origin = ?) AND uid <> ?",
+  );
   const removeWords = database.prepare("DELETE FROM words WHERE rowid = ?");
   let version: string | null = null;
 
@@ -90,9 +100,11 @@ export function openIndex(file: string): VolumeIndex {
     const { bytes, elements, storageMiB } = weightOf(json);
     const whose = [account ?? noAccount, owner ?? noAccount] as const;
     const { lastInsertRowid: row } = insert.words.run(name, tags.join(" "), text);
-    insert.volume.run(uid, row, name, ...whose, size, made, bytes, elements, storageMiB, JSON.stringify(json));
+    const weighs = [bytes, elements, storageMiB, roomIn(json) ?? noAccount] as const;
+    insert.volume.run(uid, row, name, ...whose, size, made, ...weighs, JSON.stringify(json));
     for (const { kind, path = "", holder = noAccount } of shares) insert.share.run(kind, path, holder, uid);
     for (const tag of tags) insert.tag.run(tag, uid);
+    for (const origin of originsIn(json)) insert.origin.run(origin, uid);
   };
   const atOnce = (work: () => void): void => {
     database.exec("BEGIN");
@@ -108,7 +120,7 @@ export function openIndex(file: string): VolumeIndex {
     },
     fill: (of, groups) =>
       atOnce(() => {
-        for (const table of ["volume", "share", "tag", "words"]) database.exec(`DELETE FROM ${table}`);
+        for (const table of [...tables, "words"]) database.exec(`DELETE FROM ${table}`);
         for (const [uid, json] of Object.entries((groups ?? {}) as JsonObject)) add(uid, json);
         version = of;
       }),
@@ -123,6 +135,7 @@ export function openIndex(file: string): VolumeIndex {
       const rows = database.prepare(sql).all(...values) as unknown as readonly { uid: string; json: string }[];
       return rows.flatMap(({ uid, json }) => readVolume(uid, JSON.parse(json) as Json) ?? []);
     },
+    clonesOf: (uid) => clones.all(uid, uid).map(({ json }) => JSON.parse(String(json)) as Json),
     others: createWeighing(database),
     close: () => database.close(),
   };
@@ -134,7 +147,7 @@ function createWeighing(database: DatabaseSync): VolumeIndex["others"] {
       `SELECT total(bytes) AS bytes, total(elements) AS elements, total(storage) AS storageMiB FROM volume WHERE uid <> ?${which}`,
     );
   const ofAccount = weighing(" AND account = ? AND owner IN ('', ifnull(?, owner))");
-  const ofDomain = weighing(" AND (account = ? OR account > ? AND account < ?)");
+  const ofDomain = weighing(" AND (room = ? OR room > ? AND room < ?)");
   const ofAll = weighing("");
   return (account, owner, but) => {
     const domain = domainUnderRoot(account);

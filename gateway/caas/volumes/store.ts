@@ -3,7 +3,17 @@ import type { Json } from "../../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
 import { RefusedError, refused } from "../../requests/refused.ts";
 import { applyEdit } from "../../shared/edits.ts";
-import { isLeft, originsIn, pathOf, pointerOf, readVolume, type StoredVersion, type StoredVolume } from "./layout.ts";
+import { leftBehind, withoutLost } from "./edits.ts";
+import {
+  isLeft,
+  neededOf,
+  originsIn,
+  pathOf,
+  pointerOf,
+  readVolume,
+  type StoredVersion,
+  type StoredVolume,
+} from "./layout.ts";
 import type { Primary } from "./primary.ts";
 import type { StorageLimit } from "./quota.ts";
 import { type Asker, manages, rightsOf } from "./rights.ts";
@@ -70,9 +80,11 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
   const edit = async (
     asker: Asker,
     uid: string,
-    of: (volume: StoredVolume) => readonly JsonPatchOperation[],
+    of: (volume: StoredVolume, json: Json) => readonly JsonPatchOperation[],
     /** Of its account's storage, where it may become larger. */
     limit: StorageLimit | null = null,
+    /** Paths of what is destroyed by it. */
+    destroys: () => readonly string[] = () => [],
   ): Promise<StoredVolume> => {
     let volume = await managed(asker, uid);
     await refresh();
@@ -83,10 +95,10 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
         volume = now.volume;
         return now.json;
       },
-      patch: (operations: readonly JsonPatchOperation[]) => primary.patch(operations),
+      patch: (operations: readonly JsonPatchOperation[]) => primary.patch(operations, destroys()),
     };
     const operationsOn = (json: Json): readonly JsonPatchOperation[] => {
-      const operations = of(volume);
+      const operations = of(volume, json);
       const after = weightAfter(uid, json, operations);
       if (after !== null) requireRoomFor(volume, json, after, limit);
       return operations;
@@ -104,10 +116,28 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
     if (index.find(everybody, { ...its, limit: mostOfAccount }).length >= mostOfAccount)
       throw refused(409, "conflict", `an account has at most ${mostOfAccount} persistent volumes`);
   };
+  /** Versions that nobody is a clone of, and none of those that somebody is; none where something else needs it, of which nobody here knows what. */
+  const lostOf = async ({ uid, versions }: StoredVolume, json: Json): Promise<readonly StoredVersion[]> => {
+    await refresh();
+    const needed = neededOf(uid, json, index.clonesOf(uid));
+    return needed.size === 0 ? [] : versions.filter(({ number }) => !needed.has(number));
+  };
+  const pathsOf = (uid: string, versions: readonly StoredVersion[]): readonly string[] =>
+    versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
+  /** What others are clones of stays with the provider. */
+  const leave = async (asker: Asker, uid: string): Promise<void> => {
+    const { volume, json } = await found(asker, uid);
+    const numbers = new Set((await lostOf(volume, json)).map(({ number }) => number));
+    let lost: readonly StoredVersion[] = [];
+    const operations = (now: StoredVolume, group: Json) => {
+      lost = now.versions.filter(({ number }) => numbers.has(number));
+      return leftBehind(now, group, lost);
+    };
+    await edit(asker, uid, operations, null, () => pathsOf(uid, lost));
+  };
   /** False: it is gone. Null: others are clones of it. */
   const taken = async (uid: string, versions: readonly StoredVersion[]): Promise<boolean | null> => {
-    const paths = versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
-    return primary.patch([{ op: "remove", path: pointerOf(uid) }], paths).catch((error: unknown) => {
+    return primary.patch([{ op: "remove", path: pointerOf(uid) }], pathsOf(uid, versions)).catch((error: unknown) => {
       if (error instanceof RefusedError && error.statusCode === 400) return null;
       throw error;
     });
@@ -119,8 +149,13 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
       const { json } = await primary.read(uid);
       const volume = json !== null && isLeft(json) ? readVolume(uid, json) : null;
       if (volume === null) continue;
-      if ((await taken(uid, volume.versions).catch(() => null)) === true) next.push(...originsIn(json));
+      const isGone = (await taken(uid, volume.versions).catch(() => null)) === true;
+      const lost = isGone ? [] : await lostOf(volume, json);
+      const isLess =
+        lost.length > 0 &&
+        (await primary.patch(withoutLost(volume, json, lost), pathsOf(uid, lost)).catch(() => false));
+      if (isGone || isLess) next.push(...originsIn(json));
     }
   };
-  return { refresh, stored, managed, edit, requireFree, requireRoomFor, taken, takeLeft };
+  return { refresh, stored, managed, edit, requireFree, requireRoomFor, leave, taken, takeLeft };
 }

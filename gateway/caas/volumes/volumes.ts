@@ -16,7 +16,6 @@ import { RefusedError, refused } from "../../requests/refused.ts";
 import { uuidOf } from "../../shared/uuid.ts";
 import {
   changed,
-  leftBehind,
   letGo,
   markedDone,
   newGroup,
@@ -287,7 +286,7 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
 /** What others are clones of is left to these, and goes with the last of them. */
 function createRemove(
   primary: Pick<Primary, "read">,
-  { managed, edit, taken, takeLeft }: ReturnType<typeof createStore>,
+  { managed, leave, taken, takeLeft }: ReturnType<typeof createStore>,
   inTurn: ReturnType<typeof createTurns>,
 ): Volumes["remove"] {
   return async ({ asker, users }, uid, { allowDestroy, dryRun = false }) => {
@@ -301,7 +300,8 @@ function createRemove(
     if (done === false) throw missing(uid);
     if (done === null) {
       if (account === null) throw hasClones(name);
-      await inTurn(() => edit(asker, uid, leftBehind));
+      await inTurn(() => leave(asker, uid));
+      await takeLeft(originsIn(group));
       return { ...answer, stays: true };
     }
     await takeLeft(originsIn(group));
