@@ -104,6 +104,48 @@ test("what becomes of the volumes that somebody may see is told him, each once, 
     }
   }));
 
+test("of many volumes what stays is no news, and each has its turn to be looked into, whatever others have", async () => {
+  const uids = Array.from({ length: 40 }, (_, at) => `pv-${String(at).padStart(2, "0")}`);
+  // So many that they alone would be looked into for ever.
+  const phases = new Map(uids.map((uid, at) => [uid, at < 20 ? "failed" : "ready"]));
+  const news: CellNews[] = [];
+  const looked = new Set<string>();
+  let looks = 0;
+  const end = watchVolumes(
+    ["volume"],
+    {
+      session: async () => "",
+      ended: () => undefined,
+      tell: async (each) => void news.push(each),
+      all: async () => {
+        looks += 1;
+        return uids.map((uid) => ({ uid, version: 1, sizeMiB: 64 }) as PersistentVolume);
+      },
+      one: async (_bearer, uid) => {
+        looked.add(uid);
+        return { versions: [{ number: 1, phase: phases.get(uid) ?? "", reason: null }] } as unknown as VolumeDetails;
+      },
+    },
+    { everyMs: 1, inTurn: createLooks() },
+  );
+  try {
+    await eventually("each was looked into", () => looked.size === uids.length);
+    const before = looks;
+    await eventually("it was looked again", () => looks > before + 3);
+    assert.deepEqual(
+      news.map(({ kind }) => kind),
+      ["began"],
+    );
+    phases.set("pv-00", "ready");
+    await eventually("what becomes of one is told", () => news.length === 2);
+    assert.deepEqual(news[1]?.events, [
+      { event: "volume", path: "primary/volumes/pv-00/v1", phase: "ready", before: "failed", sizeMiB: 64 },
+    ]);
+  } finally {
+    end();
+  }
+});
+
 test("what was not taken is told at the next look, and nothing after the end", () =>
   withWorld(async (world) => {
     const watched = new Watched(world, "ann");

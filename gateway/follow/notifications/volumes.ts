@@ -16,7 +16,7 @@ export interface VolumesWatchMeans extends Pick<WatchMeans, "session" | "ended" 
 }
 /** Between two looks of a subscription. */
 export const looksEveryMs = 10_000;
-/** Looked into at one look: what is being made is looked at again anyway. */
+/** Looked into at one look, each in its turn: what is being made is looked at again anyway. */
 const mostLookedInto = 16;
 /** In which they stand, as their references say. */
 const cell = "primary";
@@ -44,46 +44,56 @@ export function watchVolumes(
   let told: Rows | null = null;
   let isOver = false;
   let timer: NodeJS.Timeout | undefined;
+  /** That were there from the beginning, and have not been looked into yet: what is so of them is no news. */
+  const unseen = new Set<string>();
+  /** UID of the last one that was looked into: the next look goes on behind it. */
+  let behind = "";
 
   const rowOf = async (volume: PersistentVolume, bearer: string, mayLook: () => boolean): Promise<Rows[string]> => {
-    const before = told?.[pathOf(volume)];
-    const { sizeMiB } = volume;
+    const path = pathOf(volume);
+    const before = told?.[path];
+    const size = volume.sizeMiB === null ? {} : { sizeMiB: volume.sizeMiB };
     const was = (before as { readonly state?: { readonly phase?: string } } | undefined)?.state?.phase;
-    if (was === "ready" || !mayLook())
-      return { type: "Volume", state: { phase: was ?? "waiting", ...(sizeMiB === null ? {} : { sizeMiB }) } };
+    if (was === "ready" || !mayLook()) {
+      if (told === null) unseen.add(path);
+      return { type: "Volume", state: { phase: was ?? "waiting", ...size } };
+    }
+    behind = volume.uid;
     const { versions } = await means.one(bearer, volume.uid);
     const its = versions.find(({ number }) => number === volume.version);
-    return {
-      type: "Volume",
-      state: {
-        phase: its?.phase ?? "waiting",
-        ...(sizeMiB === null ? {} : { sizeMiB }),
-        ...(typeof its?.reason === "string" ? { reason: its.reason } : {}),
-      },
-    };
+    const reason = typeof its?.reason === "string" ? { reason: its.reason } : {};
+    return { type: "Volume", state: { phase: its?.phase ?? "waiting", ...size, ...reason } };
   };
   const look = async (): Promise<void> => {
     const bearer = await means.session();
     const volumes = await means.all(bearer);
-    let left = mostLookedInto;
-    const mayLook = (): boolean => {
-      left -= 1;
-      return left >= 0;
-    };
+    const looked = new Set<string>();
     const now: Record<string, Rows[string]> = {};
-    for (const volume of volumes) now[pathOf(volume)] = await rowOf(volume, bearer, mayLook);
+    const last = behind;
+    for (const volume of [...volumes.filter(({ uid }) => uid > last), ...volumes.filter(({ uid }) => uid <= last)]) {
+      const path = pathOf(volume);
+      const mayLook = (): boolean => {
+        if (looked.size < mostLookedInto) looked.add(path);
+        return looked.has(path);
+      };
+      now[path] = await rowOf(volume, bearer, mayLook);
+    }
     if (isOver) return;
     const began: CellNews = { kind: "began", cell, events: [], more: 0 };
+    const first = Object.fromEntries(
+      [...looked].flatMap((path) => (unseen.has(path) ? [[path, now[path] ?? null]] : [])),
+    );
     const news =
       told === null
         ? began
         : happened(
             cell,
-            told,
+            { ...told, ...first },
             now,
             kinds.filter((kind) => kind === "volume"),
           );
     if (news !== null) await means.tell(news);
+    if (told !== null) for (const path of unseen) if (looked.has(path) || !(path in now)) unseen.delete(path);
     told = now;
   };
   const next = async (): Promise<void> => {
