@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, Server, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, test } from "node:test";
 import { eventually } from "../../runtime/installation.testing.ts";
@@ -93,4 +93,19 @@ test("what does not answer ends the connection, and a place that is taken is wai
   taken.server.close();
   await eventually("it listens there", () => pass.port() === taken.port);
   assert.ok(await isThrough(await dial(taken.port)));
+});
+
+test("a connection that could not be taken is said, and ends neither the passage nor the process", async (context) => {
+  const there = await behind();
+  const said: string[] = [];
+  const listens = context.mock.method(Server.prototype, "listen");
+  const port = await passing(there.port, "127.0.0.1:0", (why) => said.push(why));
+  const passage = listens.mock.calls.at(-1)?.this as Server;
+  const before = listens.mock.callCount();
+  passage.emit("error", new Error("accept ENOMEM"));
+  await new Promise((next) => setTimeout(next, 5 * limits.againMs));
+  assert.deepEqual([said, listens.mock.callCount()], [["accept ENOMEM"], before]);
+  const client = connect(port, "127.0.0.1");
+  client.end("four");
+  assert.equal(await text(client), "hello 4");
 });

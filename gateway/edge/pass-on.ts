@@ -72,6 +72,8 @@ export function passOn(
   const listen = (): void => void server.listen(placeIn(at));
   server.on("error", (error) => {
     failed(error.message);
+    // A connection that could not be taken: it listens all the same, and to listen twice would end this process.
+    if (server.listening) return;
     again = setTimeout(listen, limits.againMs);
   });
   listen();
