@@ -211,7 +211,7 @@ export interface ProcessConfiguration {
     /** HTTPS for personalities, which ask it from inside: of the installation, or of its own cell where they stand apart (decision 212). */
     readonly inside?: { readonly address: string; readonly port: number };
     /** Where it passes connections on, unopened: each `ADDRESS:PORT` it listens at, and where to. */
-    readonly passes?: readonly { readonly at: string; readonly to: string }[];
+    readonly passes?: readonly { readonly at: string; readonly to: string; readonly places?: number }[];
   };
   /** Of a personality: a door beside the gateway, which it asks with the credential of whoever asks it (decision 147). */
   readonly personality?: {

@@ -109,3 +109,17 @@ test("a connection that could not be taken is said, and ends neither the passage
   client.end("four");
   assert.equal(await text(client), "hello 4");
 });
+
+test("a passage with fewer places has no more, whatever others have", async () => {
+  const there = await behind();
+  const few = passOn({ at: "127.0.0.1:0", to: `127.0.0.1:${there.port}`, places: 1 }, assert.fail, limits);
+  ends.push(few.close);
+  await eventually("it listens", () => few.port() !== null);
+  const first = connect(few.port() ?? 0, "127.0.0.1");
+  await eventually("it is through", () => there.open.size === 1);
+  const second = connect(few.port() ?? 0, "127.0.0.1");
+  second.on("error", () => undefined);
+  await eventually("it has no place", () => second.destroyed);
+  assert.equal(there.open.size, 1);
+  first.destroy();
+});

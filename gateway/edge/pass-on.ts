@@ -10,6 +10,8 @@ export interface Pass {
   /** `ADDRESS:PORT` to listen at. */
   readonly at: string;
   readonly to: string;
+  /** Fewer connections than usual at a time, where whoever is behind it counts those of one address. */
+  readonly places?: number;
 }
 export interface PassLimits {
   readonly inAll: number;
@@ -31,7 +33,7 @@ const placeIn = (text: string): { readonly host: string; readonly port: number }
  *   without its doors
  */
 export function passOn(
-  { at, to }: Pass,
+  { at, to, places = Number.POSITIVE_INFINITY }: Pass,
   failed: (why: string) => void,
   limits: PassLimits = usual,
 ): { readonly close: () => void; readonly port: () => number | null } {
@@ -45,7 +47,7 @@ export function passOn(
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const source = client.remoteAddress ?? "";
     const taken = bySource.get(source) ?? 0;
-    if (open.size >= limits.inAll || taken >= limits.ofOneSource) {
+    if (open.size >= Math.min(limits.inAll, places) || taken >= limits.ofOneSource) {
       client.destroy();
       return;
     }

@@ -113,7 +113,7 @@ test("a gateway with doors apart is at its first address for everybody, and pass
     listen: { address: "10.0.0.31", port: 7127 },
     inside: { address: "10.127.255.242", port: 7127 },
     passes: [
-      { at: "10.127.255.242:7102", to: "10.0.0.31:7102" },
+      { at: "10.127.255.242:7102", to: "10.0.0.31:7102", places: 8 },
       { at: "10.0.0.31:7443", to: "10.127.255.243:7443" },
     ],
   });

@@ -309,13 +309,15 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
   };
 };
 
+/** It takes 32 connections of one address from who has shown no certificate yet: the gateway asks it from the same one for its own. */
+const placesAtAuthority = 8;
 /** From outside to each door's own port, and from the doors to where certificates are issued. */
 const passesOf = (
   outside: string,
   { inside, doors }: { readonly inside: string; readonly doors: Readonly<Record<string, string>> },
   authority: string,
 ): NonNullable<NonNullable<ProcessConfiguration["gateway"]>["passes"]> => [
-  { at: `${inside}:${ports.enrolment}`, to: `${authority}:${ports.enrolment}` },
+  { at: `${inside}:${ports.enrolment}`, to: `${authority}:${ports.enrolment}`, places: placesAtAuthority },
   ...Object.entries(doors).flatMap(([door, address]) => {
     if (!isServiceRole(door)) return [];
     const { http } = serviceRoles[door];
