@@ -3,11 +3,21 @@ export const calls = { network: 1, securityGroup: 2, addressing: 4 } as const;
 export type Call = keyof typeof calls;
 export const allCalls = calls.network | calls.securityGroup | calls.addressing;
 
+/** Of a call that has made all but some parts: why not, by the name of each. */
+export class PartlyFailed extends Error {
+  readonly parts: ReadonlyMap<string, string>;
+
+  constructor(parts: ReadonlyMap<string, string>) {
+    super([...parts.values()].join("; "));
+    this.parts = parts;
+  }
+}
+
 /**
  * What a networking mode does on a machine. Registered by its name; the service that drives it knows no mode.
  *
  * Each call reads what it needs and is done when what it was asked for is so; it may be asked for again at any time. A call that fails
- * throws an error with a sentence, and is asked for again.
+ * throws an error with a sentence, or `PartlyFailed`, and is asked for again.
  */
 export interface ModeDriver<Global, Local, Configuration> {
   /** What is missing on this machine, as sentences: nothing is asked of the driver before there is nothing. Touches nothing. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allCalls, calls, type ModeDriver } from "./mode-driver.ts";
+import { allCalls, calls, type ModeDriver, PartlyFailed } from "./mode-driver.ts";
 import { NetworkService, type NetworkServiceState } from "./network-service.ts";
 
 /** A mode of ten lines: what a view says is a text, and what is in place is one for each call. */
@@ -14,6 +14,7 @@ const world = () => {
   const place: Place = { network: "", securityGroup: "", addressing: "" };
   const log: string[] = [];
   const broken = new Set<string>();
+  const partly = new Map<string, string>();
   const said = async (step: string, then: () => void = () => {}): Promise<void> => {
     if (broken.has(step)) throw new Error(`${step} is broken`);
     log.push(step);
@@ -31,7 +32,10 @@ const world = () => {
       (local.securityGroup === global ? 0 : calls.securityGroup) |
       (local.addressing === global ? 0 : calls.addressing),
     flush: () => said("flush", clear),
-    network: put("network"),
+    async network(global) {
+      await put("network")(global);
+      if (partly.size > 0) throw new PartlyFailed(partly);
+    },
     securityGroup: put("securityGroup"),
     addressing: put("addressing"),
     cleanup: () => said("cleanup", clear),
@@ -49,7 +53,7 @@ const world = () => {
     periodMs: 10,
   });
   const taken = (): readonly string[] => log.splice(0);
-  return { service, place, broken, configuration, states, taken };
+  return { service, place, broken, partly, configuration, states, taken };
 };
 const view = (global: string, mode = "TEN-LINES") => ({ mode, global });
 
@@ -93,6 +97,17 @@ test("a call that failed stays due with its reason, and the others are made", as
   await service.look();
   assert.deepEqual(taken(), ["securityGroup"]);
   assert.deepEqual(service.state.failed, {});
+});
+
+test("a call that has made all but some parts names them, until it makes them, too", async () => {
+  const { service, partly } = world();
+  partly.set("a group", "its tag is taken");
+  await service.offer(view("a"));
+  assert.deepEqual(service.state.failed, { network: "its tag is taken" });
+  assert.deepEqual(service.state.partly, { network: partly });
+  partly.clear();
+  await service.look();
+  assert.deepEqual([service.state.failed, service.state.partly], [{}, undefined]);
 });
 
 test("a view that is refused leaves the last good one in force", async () => {

@@ -1,5 +1,5 @@
 import { wakeable } from "../../../../runtime/process/wakeable.ts";
-import { allCalls, type Call, calls, type ModeDriver } from "./mode-driver.ts";
+import { allCalls, type Call, calls, type ModeDriver, PartlyFailed } from "./mode-driver.ts";
 
 /**
  * The service layer of the paper: one loop for every networking mode, and no mode named in it.
@@ -27,6 +27,8 @@ export interface NetworkServiceState {
   readonly missing: readonly string[];
   /** What is still to be done, and why it is not. */
   readonly failed: Readonly<Partial<Record<Call | "configuration" | "upgrade" | "read" | "flush", string>>>;
+  /** Of what failed, but for some parts is in place: these, by their names, with why. */
+  readonly partly?: Readonly<Partial<Record<Step, ReadonlyMap<string, string>>>>;
   /** Why the latest view is not in force; null: it is. */
   readonly refused: string | null;
   /** What nobody wants any more and stays in place, as sentences; nothing is due because of it. */
@@ -46,7 +48,7 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 
 export class NetworkService<Global, Local, Configuration> {
   readonly #options: NetworkServiceOptions<Global, Local, Configuration>;
-  readonly #failed = new Map<Step, string>();
+  readonly #failed = new Map<Step, unknown>();
   #view: OfferedView<Global> | null = null;
   #refused: string | null = null;
   #missing: readonly string[] = [];
@@ -64,10 +66,13 @@ export class NetworkService<Global, Local, Configuration> {
   }
 
   get state(): NetworkServiceState {
+    const failed = [...this.#failed];
+    const partly = failed.flatMap(([step, error]) => (error instanceof PartlyFailed ? [[step, error.parts]] : []));
     return {
       mode: this.#view?.mode ?? null,
       missing: this.#missing,
-      failed: Object.fromEntries(this.#failed),
+      failed: Object.fromEntries(failed.map(([step, error]) => [step, reasonOf(error)])),
+      ...(partly.length === 0 ? {} : { partly: Object.fromEntries(partly) }),
       refused: this.#refused,
       left: this.#driver()?.left?.() ?? [],
     };
@@ -139,7 +144,7 @@ export class NetworkService<Global, Local, Configuration> {
       this.#failed.delete(step);
       return true;
     } catch (error) {
-      this.#failed.set(step, reasonOf(error));
+      this.#failed.set(step, error);
       return false;
     }
   }

@@ -28,7 +28,7 @@ import { prolong, readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
-import { allocationOf, learntOf, namesOf, reasonOf, withLeft, withNames } from "./allocations.ts";
+import { allocationOf, learntOf, namesOf, reasonOf, reasonsOf, withLeft, withNames } from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
 
 /*
@@ -188,11 +188,11 @@ class Agent implements NetworkAgent {
   async examine(question: PacketQuestion): Promise<readonly PacketCheck[] | null> {
     const [view, plan, self] = [this.#offered, this.#plan, this.#options.self];
     const [driver, read] = [this.#drivers.get(view?.mode ?? ""), this.#inForce.get(view?.mode ?? "")];
-    const isHere = view !== null && instanceAt(view, self, question[ends[question.side]]) !== null;
-    if (view === null || plan === null || driver === undefined || read === undefined || !isHere) return null;
+    const asked = view === null ? null : instanceAt(view, self, question[ends[question.side]]);
+    if (view === null || plan === null || driver === undefined || read === undefined || asked === null) return null;
     const found = await read();
     const deviations = driver.deviations(plan, found);
-    const why = reasonOf({ ...this.#service.state, refused: null });
+    const why = reasonsOf(this.#service.state)(asked);
     // Whoever asks should not have to wait for what is wrong.
     if (deviations.length > 0) void this.look();
     const checks = examineInstance({ view, self, plan, found, deviations }, question);

@@ -1,5 +1,5 @@
 import type { AllocatedAddress, InstanceAllocation } from "../../../../../model/eucalyptus/allocation/allocation.ts";
-import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
+import type { Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import type { NetworkServiceState } from "../../service/network-service.ts";
 import { tapOf } from "../plan/guard.ts";
 import { lookUp } from "../plan/lookup.ts";
@@ -60,6 +60,18 @@ export function reasonOf({ missing, failed, refused }: NetworkServiceState): str
   return whys.length === 0 ? null : whys.join("; ");
 }
 
+/** Why what the view in force says of an instance is not in place; null: it is. What is of one tap or group is nothing of others. */
+export function reasonsOf(
+  state: NetworkServiceState,
+): (instance: Pick<Instance, "id" | "securityGroups">) => string | null {
+  const { partly = {} } = state;
+  const failed = Object.fromEntries(Object.entries(state.failed).filter(([step]) => !Object.hasOwn(partly, step)));
+  const all = reasonOf({ ...state, failed, refused: null });
+  const parts = new Map(Object.values(partly).flatMap((each) => [...each]));
+  return ({ id, securityGroups }) =>
+    all ?? parts.get([tapOf({ id }), ...securityGroups].find((name) => parts.has(name)) ?? "") ?? null;
+}
+
 /** What was heard at an instance's tap, if its own MAC said it and it is an address that a machine may have. */
 export function learntOf(
   { instances }: NetworkView,
@@ -92,8 +104,8 @@ export function allocationOf(
 ): readonly InstanceAllocation[] {
   const lookup = lookUp(view, self.address);
   const nodes = self.peer === "network" ? (lookup.cluster?.nodes ?? []) : lookup.node === null ? [] : [lookup.node];
-  const why = reasonOf({ ...state, refused: null });
-  const become = (address: number): AllocatedAddress =>
+  const reasonFor = reasonsOf(state);
+  const become = (address: number, why: string | null): AllocatedAddress =>
     state.mode === null
       ? { address, state: "pending" }
       : why === null
@@ -101,12 +113,13 @@ export function allocationOf(
         : { address, state: "failed", reason: why };
   return nodes
     .flatMap((node) => lookup.instancesOf(node))
-    .map(({ id, publicIp, ...instance }) => {
+    .map(({ id, publicIp, securityGroups, ...instance }) => {
       const privateIp = learnt.get(id) ?? instance.privateIp;
+      const why = reasonFor({ id, securityGroups });
       return {
         id,
-        ...(privateIp === undefined ? {} : { privateIp: become(privateIp) }),
-        ...(publicIp === undefined ? {} : { publicIp: become(publicIp) }),
+        ...(privateIp === undefined ? {} : { privateIp: become(privateIp, why) }),
+        ...(publicIp === undefined ? {} : { publicIp: become(publicIp, why) }),
       };
     });
 }

@@ -13,7 +13,7 @@ type Wanted = Pick<LocalPlan, "bridges" | "wire" | "tunnels">;
 export type TagForm = "device" | "program";
 const kinds = { device: "vlan", program: "ifb" } as const;
 
-const tunnelOf = (tag: number): string => `vx_${tag}`;
+export const tunnelOf = (tag: number): string => `vx_${tag}`;
 /** Known from the gateway's address: the same at whichever machine has it, and another one than any other gateway's. */
 function gatewayMac(gateway: number): string {
   const bytes = [0x02, 0xce, ...[24, 16, 8, 0].map((shift) => (gateway >>> shift) & 0xff)];
