@@ -7,7 +7,7 @@ import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataRule, metadataText } from "./plan/metadata.ts";
-import { merged, ownGuard, planInput, planMetadata, planOutgoing } from "./plan/own.ts";
+import { merged, ownGuard, ownSource, planInput, planMetadata, planOutgoing } from "./plan/own.ts";
 import {
   type AddressSet,
   type DeviceAddress,
@@ -85,7 +85,7 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
         ...(local.metadataHere && node !== null ? [planMetadata(fromInstances)] : []),
         ...(isClosed ? [planOutgoing(view, lookup, own, hook, (id) => `-m set --match-set ${id} dst`, local)] : []),
       ],
-      ebtables: ownGuard(local.siteGateway ? null : subnet.gateway, true),
+      ebtables: merged(ownGuard(local.siteGateway ? null : subnet.gateway, true), ownSource(own)),
     },
     dhcp,
     bridge: node === null ? null : { name: local.bridge, mac: local.bridgeMac },

@@ -17,7 +17,16 @@ import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataAddress, metadataRule } from "./plan/metadata.ts";
-import { type GuardedSegment, merged, ownGuard, planAloof, planInput, planOutgoing, planTunnels } from "./plan/own.ts";
+import {
+  type GuardedSegment,
+  merged,
+  ownGuard,
+  ownSource,
+  planAloof,
+  planInput,
+  planOutgoing,
+  planTunnels,
+} from "./plan/own.ts";
 import {
   type BridgePlan,
   type DeviceAddress,
@@ -96,7 +105,11 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
       ebtables: guardTables(own, null, null),
       own: {
         iptables: [],
-        ebtables: merged(ownGuard(null, false, withVlans ? [] : guarded(own, subnets, lookup)), planAloof()),
+        ebtables: merged(
+          ownGuard(null, false, withVlans ? [] : guarded(own, subnets, lookup)),
+          ownSource(own),
+          planAloof(),
+        ),
       },
       bridge: withVlans ? null : { name: local.bridge, mac: local.bridgeMac },
       taps: withVlans

@@ -246,6 +246,24 @@ test("MANAGED: a node has a bridge for each group that is active on it, and hold
   );
 });
 
+test("at a node's bridge what goes to a port of DHCP is of the instance's own address, or of none and for everybody", () => {
+  for (const found of [plan(edge, node("n2")), plan(managed, node("n2"))]) {
+    const bridged = { ...found, iptables: allTables(found).ebtables };
+    // Before the original's chain, which lets it pass.
+    assert.deepEqual(chain(bridged, "nat", "PREROUTING"), ["-j CELLS_LEASES", "-j EUCA_EBT_NAT_PRE"]);
+    assert.deepEqual(chain(bridged, "nat", "CELLS_LEASES"), [
+      "-p IPv4 -i vn_i+ --ip-proto udp --ip-dport 67:68 -j CELLS_ASKING",
+      "-j RETURN",
+    ]);
+    const own = formatIpv4(found.mode === "EDGE" ? at("1.0.1.12") : at("1.0.1.25"));
+    assert.deepEqual(chain(bridged, "nat", "CELLS_ASKING"), [
+      "-p IPv4 --ip-src 0.0.0.0 --ip-dst 255.255.255.255 --ip-proto udp --ip-dport 67 -j RETURN",
+      `-p IPv4 -i vn_i-00000003 --ip-src ${own} -j RETURN`,
+      "-j DROP",
+    ]);
+  }
+});
+
 test("MANAGED: each instance is a port of its segment's bridge, by its address", () => {
   const [first, second, third, ...others] = managed.instances;
   assert.ok(first !== undefined && second !== undefined && third !== undefined);

@@ -261,6 +261,33 @@ test("a forged MAC, address, ARP, RARP and DHCP server die, each beside its hone
   assert.ok(world.lease(guests[1]), "the node's own server answers");
 });
 
+test("to a port of DHCP goes what comes from an instance's own address, and who has none asks everybody", async () => {
+  const [agent] = agents;
+  await offered(plan((view) => view, true));
+  const bridge = await world.watch(node, "br0", "inbound and udp");
+  const out = await world.watch(outside, "net", "udp");
+  const bridgeMac = (JSON.parse(node.run("ip", "-j", "link", "show", "dev", "br0")) as { address: string }[])[0];
+  const to = bridgeMac?.address ?? assert.fail();
+  const frame = (source: string, target: string, port: number, from = 68): string =>
+    ethernet(to, first.mac, 0x0800, ip(source, target, 17, udp(from, port, Buffer.from("x"))));
+  const forged = ["1.119.128.99", second.address, gateway, "0.0.0.0"];
+  const honest = (port: number) => async (): Promise<boolean> => {
+    await agent.call("inject", "eth0", [frame(first.address, gateway, 67, port)]);
+    return bridge.text.includes(`.${port} > `);
+  };
+  // The watchers may still be starting.
+  assert.ok(await soon(honest(6210)));
+  for (const [at, source] of forged.entries())
+    for (const port of [67, 68]) await agent.call("inject", "eth0", [frame(source, "10.111.5.1", port, 6200 + at)]);
+  assert.ok(await soon(honest(6211)));
+  for (const [at, source] of forged.entries())
+    assert.ok(!`${bridge.text}${out.text}`.includes(`.${6200 + at} > `), `from ${source}: ${bridge.text}`);
+  const [guest] = guests;
+  guest.run("ip", "address", "flush", "dev", "eth0");
+  assert.ok(world.lease(guest), "without an address");
+  await offered(plan());
+});
+
 test("what somebody takes away by hand comes back", async () => {
   node.run("iptables", "-F", "sg-e33c6cf3");
   node.run("ip", "address", "del", `${elastic}/32`, "dev", "em1");

@@ -1,5 +1,6 @@
 import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
 import type { IngressRule, Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
+import { tapOf } from "./guard.ts";
 import { matchOf } from "./ingress.ts";
 import type { Lookup } from "./lookup.ts";
 import { metadataPort, metadataText } from "./metadata.ts";
@@ -15,6 +16,7 @@ import { joined, TableBuilder } from "./tables.ts";
 export const ownPrefix = "CELLS_";
 const [guard, asked, announced] = ["CELLS_GUARD", "CELLS_ASKED", "CELLS_ANNOUNCED"] as const;
 const aloof = "CELLS_ALOOF";
+const [leases, asking] = ["CELLS_LEASES", "CELLS_ASKING"] as const;
 const [tunnelled, between] = ["CELLS_TUNNELS", "CELLS_BETWEEN"] as const;
 const [input, outgoing, metadata] = ["CELLS_INPUT", "CELLS_OUTGOING", "CELLS_METADATA"] as const;
 
@@ -57,6 +59,26 @@ export function ownGuard(
     }
   }
   return [filter.table()];
+}
+
+/**
+ * The original lets whatever goes to a port of DHCP pass before it asks for an address. Here who has none asks everybody, and all else there comes
+ * from the instance's own: with another one, it would leave past the rules of all groups, which know instances by their addresses.
+ */
+export function ownSource(instances: readonly Instance[]): readonly Table[] {
+  const nat = new TableBuilder("nat", ["PREROUTING"]);
+  nat.chain(leases);
+  nat.chain(asking);
+  nat.add("PREROUTING", `-j ${leases}`);
+  nat.add(leases, `-p IPv4 -i vn_i+ --ip-proto udp --ip-dport 67:68 -j ${asking}`);
+  // Its end would let all pass.
+  nat.add(leases, "-j RETURN");
+  nat.add(asking, "-p IPv4 --ip-src 0.0.0.0 --ip-dst 255.255.255.255 --ip-proto udp --ip-dport 67 -j RETURN");
+  for (const { id, privateIp } of instances)
+    if (privateIp !== undefined)
+      nat.add(asking, `-p IPv4 -i ${tapOf({ id })} --ip-src ${formatIpv4(privateIp)} -j RETURN`);
+  nat.add(asking, "-j DROP");
+  return [nat.table()];
 }
 
 /**
