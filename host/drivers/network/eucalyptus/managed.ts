@@ -235,6 +235,11 @@ function networkHost(
           const remotes = others.get(name);
           return remotes === undefined ? [] : [{ tag, bridge: name, local: self.address, remotes }];
         });
+  // No view says what the wires of two clusters have in common.
+  if (tunnels.length > 0)
+    warnings.push(
+      `${tunnels.map(({ bridge }) => bridge).join(", ")} ${tunnels.length === 1 ? "has" : "have"} a tunnel to other clusters: where ${local.privateInterface} shares its VLANs with theirs, frames go in a circle, and DISABLE_TUNNELING=Y is needed at all network hosts`,
+    );
   // The original declares the subnets of all groups of the view as soon as its cluster has an instance.
   const declared = own.length === 0 ? [] : view.securityGroups.flatMap(({ id }) => subnets.segmentOf(id) ?? []);
   const deviceOf = (tag: number): string | null => {

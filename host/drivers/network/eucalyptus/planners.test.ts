@@ -284,6 +284,9 @@ test("MANAGED: a group with members in several clusters has a tunnel between the
   assert.deepEqual(tunnels(one), [{ tag: 19, bridge: "sg-b", local: "10.111.5.1", remotes: ["10.111.5.2"] }]);
   assert.deepEqual(tunnels(two), [{ tag: 19, bridge: "sg-b", local: "10.111.5.2", remotes: ["10.111.5.1"] }]);
   assert.deepEqual(tunnels(one, { tunnelsDisabled: true }), []);
+  // Whether the two clusters have the VLAN in common no view says.
+  assert.match(plan(managed, one).warnings.join(), /sg-b has a tunnel to other clusters: .* DISABLE_TUNNELING=Y/);
+  assert.deepEqual(planFor(managed, one, { ...localDefaults, tunnelsDisabled: true }).warnings, []);
   assert.deepEqual(tunnels(node("n1")), []);
   const rules = JSON.stringify(plan(managed, one).own);
   assert.ok(rules.includes("CELLS_TUNNELS") && rules.includes("vx_+"));
