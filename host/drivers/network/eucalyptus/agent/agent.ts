@@ -338,12 +338,14 @@ class Agent implements NetworkAgent {
     if (left !== this.#left && left !== "") log("network-left-in-place", { what: left });
     this.#left = left;
     const before = this.#before ?? (await this.#allocationBefore());
-    const now = allocationOf(this.#view, self, state, await this.#learnt(this.#view));
+    const learnt = await this.#learnt(this.#view);
     const isWhole = state.mode !== null && reasonOf({ ...state, refused: null }) === null;
     if (isWhole) this.#applied = this.#offered?.version;
-    this.#before = isWhole ? now : withLeft(now, before);
+    const told = (now: readonly InstanceAllocation[]) => (isWhole ? now : withLeft(now, before));
+    // What an instance says of itself nobody has put in place: what it said before is nothing that may be left.
+    this.#before = told(allocationOf(this.#view, self, state));
     try {
-      if (!(await this.#write(this.#before))) return;
+      if (!(await this.#write(told(allocationOf(this.#view, self, state, learnt))))) return;
     } catch (error) {
       log("network-allocation-not-written", { why: (error as Error).message });
     }
