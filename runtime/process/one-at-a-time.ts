@@ -39,3 +39,14 @@ const hold = async (lock: string, atOnce: boolean): Promise<() => Promise<void>>
     await ended;
   };
 };
+
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+/** The same in this process alone, without a lock: each work begins when the one before is over, whatever became of that. */
+export function createTurns(): InTurn {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
+}

@@ -2,11 +2,12 @@ import { peerName } from "../../../model/cell/identifiers.ts";
 import type { CellNews, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
 import { keepConnection } from "../../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
+import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
 import type { PostedNotice, Told } from "../../../runtime/tenancy/notices.ts";
 import { postNotice } from "../../ha/notices.ts";
 import { askWaiting, whileThere } from "../../requests/waited-on.ts";
 import { createReceivers, receiverAlone } from "./receivers.ts";
-import { createLooks, looksEveryMs, type VolumesWatchMeans, watchVolumes } from "./volumes.ts";
+import { looksEveryMs, type VolumesWatchMeans, watchVolumes } from "./volumes.ts";
 import { type WatchMeans, type WatchTimes, watchCell } from "./watch.ts";
 
 /*
@@ -44,7 +45,8 @@ class WatchedCells {
   readonly #sessions = new Map<string, Promise<string>>();
   readonly #say: (path: string, body: object) => Promise<unknown>;
   readonly #means: Notifications;
-  readonly #inTurn = createLooks();
+  /** One look at persistent volumes after the other, whosever they are. */
+  readonly #inTurn = createTurns();
   constructor(say: (path: string, body: object) => Promise<unknown>, means: Notifications) {
     this.#say = say;
     this.#means = means;

@@ -3,9 +3,10 @@ import { test } from "node:test";
 import type { CellNews, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
 import type { PersistentVolume, VolumeDetails } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { eventually } from "../../../runtime/installation.testing.ts";
+import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
 import { CaasWorld } from "../../caas/volumes/caas.testing.ts";
 import { refused } from "../../requests/refused.ts";
-import { createLooks, watchVolumes } from "./volumes.ts";
+import { watchVolumes } from "./volumes.ts";
 
 /* What is told of persistent volumes: CaaS is the real one, before real controllers' steps. */
 const people = {
@@ -18,7 +19,7 @@ class Watched {
   sessions = 0;
   takes = true;
   readonly end: () => void;
-  constructor(world: CaasWorld, who: string, kinds: readonly NoticeKind[] = ["volume"], inTurn = createLooks()) {
+  constructor(world: CaasWorld, who: string, kinds: readonly NoticeKind[] = ["volume"], inTurn = createTurns()) {
     const ask = async <T>(path: string): Promise<T> => {
       const { status, json, list } = await world.ask(who, `GET ${path}`);
       if (status !== 200) throw refused(status, "refused", "it is not said");
@@ -126,7 +127,7 @@ test("of many volumes what stays is no news, and each has its turn to be looked 
         return { versions: [{ number: 1, phase: phases.get(uid) ?? "", reason: null }] } as unknown as VolumeDetails;
       },
     },
-    { everyMs: 1, inTurn: createLooks() },
+    { everyMs: 1, inTurn: createTurns() },
   );
   try {
     await eventually("each was looked into", () => looked.size === uids.length);
@@ -170,7 +171,7 @@ test("what was not taken is told at the next look, and nothing after the end", (
 
 test("subscriptions are looked at one after the other, and one that CaaS refuses holds up no other", () =>
   withWorld(async (world) => {
-    const inTurn = createLooks();
+    const inTurn = createTurns();
     let atOnce = 0;
     let most = 0;
     world.before = async () => {

@@ -1,6 +1,7 @@
 import type { Rows } from "../../../model/contract/follow/follow.ts";
 import type { CellNews, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
 import type { PersistentVolume, VolumeDetails } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { InTurn } from "../../../runtime/process/one-at-a-time.ts";
 import { happened } from "./happened.ts";
 import type { WatchMeans } from "./watch.ts";
 
@@ -21,16 +22,6 @@ const mostLookedInto = 16;
 /** In which they stand, as their references say. */
 const cell = "primary";
 
-/** One look after the other, whosever they are. */
-export function createLooks(): <T>(look: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (look) => {
-    const mine = last.then(look, look);
-    last = mine.catch(() => undefined);
-    return mine;
-  };
-}
-
 const pathOf = ({ uid, version }: Pick<PersistentVolume, "uid" | "version">): string =>
   `${cell}/volumes/${uid}/v${version}`;
 
@@ -38,7 +29,7 @@ const pathOf = ({ uid, version }: Pick<PersistentVolume, "uid" | "version">): st
 export function watchVolumes(
   kinds: readonly NoticeKind[],
   means: VolumesWatchMeans,
-  { everyMs, inTurn }: { readonly everyMs: number; readonly inTurn: ReturnType<typeof createLooks> },
+  { everyMs, inTurn }: { readonly everyMs: number; readonly inTurn: InTurn },
 ): () => void {
   /** As they were told last; null: nothing was. */
   let told: Rows | null = null;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { PageCertificate, PageCertificateRequest } from "../../../model/contract/operator/page-certificate.ts";
 import { requestFor } from "../../../runtime/identity/own/request.ts";
+import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
 import { replaceFile } from "../../../runtime/process/replace-file.ts";
 import { refused } from "../../requests/refused.ts";
 import { type Chain, chainFault, isFor as isForName, namesOf, readChain } from "./chain.ts";
@@ -54,6 +55,7 @@ export function openOwnCertificate(
   let asked = readAsked(askedFile);
   // It ended between the two files: that one is answered.
   if (asked !== null && asked.key === served?.keyText) asked = null;
+  // Each change is of two files, and of what is known of both.
   const inTurn = createTurns();
   const isFor = (name: string): boolean =>
     served !== null && !isOwnName(name) && isForName(served.certificates[0], name);
@@ -115,16 +117,6 @@ export function openOwnCertificate(
         [served, asked, fault] = [null, null, null];
         return state();
       }),
-  };
-}
-
-/** One change after the other: each is of two files, and of what is known of both. */
-function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const next = last.then(work);
-    last = next.catch(() => undefined);
-    return next;
   };
 }
 

@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import type { KeptBackup } from "../../../model/api.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { renameDurably } from "../../../runtime/process/durable-files.ts";
+import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
 
 /**
  * Backups of the management that this server keeps for the root cell's controller: files that nobody here can open, below
@@ -33,7 +34,7 @@ export class BackupStore {
   readonly #directory: string;
   readonly #limits: BackupLimits;
   /** One at a time: what there is room for is counted before. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #inTurn = createTurns();
 
   constructor(directory: string, limits: BackupLimits = backupLimits) {
     this.#directory = join(directory, "backups");
@@ -65,12 +66,6 @@ export class BackupStore {
 
   async remove(name: string): Promise<void> {
     if (isBackupName(name)) await this.#inTurn(() => rm(join(this.#directory, name), { force: true }));
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(work, work);
-    this.#turn = turn.catch(() => undefined);
-    return turn;
   }
 
   async #keep(name: string, bytes: number, body: Readable): Promise<Result<KeptBackup, BackupRefusal>> {

@@ -10,6 +10,7 @@ import type { Json } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { ImageManifest } from "../../../runtime/installation.ts";
 import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";
+import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
 import { removeLeftGroups } from "./image-cgroup.ts";
 import { type ConvertLimits, convertImage } from "./image-convert.ts";
 import { HostileImage, type ImageFormat } from "./image-header.ts";
@@ -120,10 +121,7 @@ export class ImageStore {
     await mkdir(images, { recursive: true, mode: 0o700 });
     for (const name of await readdir(images)) await this.#sweep(name);
     await this.#endUploads();
-    this.#sweeps = setInterval(
-      () => void this.#changes.inTurn(() => this.#endUploads()).catch(() => undefined),
-      sweepMs,
-    );
+    this.#sweeps = setInterval(() => void this.#changes(() => this.#endUploads()).catch(() => undefined), sweepMs);
     this.#sweeps.unref();
   }
 
@@ -143,7 +141,7 @@ export class ImageStore {
     this.#stop.abort();
     clearInterval(this.#sweeps ?? undefined);
     for (const { timer } of this.#staged.values()) clearTimeout(timer);
-    await Promise.all([this.#conversions.over(), this.#changes.over()]);
+    await Promise.all([this.#conversions, this.#changes].map((inTurn) => inTurn(async () => undefined)));
   }
 
   /** Takes an upload in and converts it. When the sender goes away that is refused as well, though nobody may hear it; nothing of it stays. */
@@ -175,7 +173,7 @@ export class ImageStore {
         return ok({ id: null, name: upload.name, digest, sizeMiB: there.manifest.sizeMiB });
       }
       if (there !== null && !upload.replace) throw new Refused(exists(upload.name));
-      const shape = await this.#conversions.inTurn(() => this.#convert(directory, upload));
+      const shape = await this.#conversions(() => this.#convert(directory, upload));
       await rm(join(directory, uploadFile), { force: true });
       const image = { id, name: upload.name, digest, sizeMiB: Math.ceil(shape.virtualBytes / MiB) };
       const timer = setTimeout(() => void this.discard(id), this.#limits.stagedMs);
@@ -196,7 +194,7 @@ export class ImageStore {
     const staged = this.#staged.get(id);
     if (staged === undefined) return fail(notStaged);
     const { image } = staged;
-    return this.#changes.inTurn(async () => {
+    return this.#changes(async () => {
       const there = await findImage(this.#options, image.name);
       if (there !== null && !replace && there.manifest.digest !== image.digest) return fail(exists(image.name));
       this.#forget(id);
@@ -237,7 +235,7 @@ export class ImageStore {
 
   async remove(name: string): Promise<ImageRefusal | null> {
     if (!isImageName(name)) return badName(name);
-    return this.#changes.inTurn(async () => {
+    return this.#changes(async () => {
       const there = await findImage(this.#options, name);
       if (there === null) return { status: 404, code: "image/unknown", message: `there is no image "${name}"` };
       if (there.provided) return provided(name);
@@ -366,19 +364,6 @@ const brokenOff = (why: string): ImageRefusal => ({
   code: "image/broken",
   message: `the bytes ended before their announced end: ${why}`,
 });
-
-/** One after the other, whatever becomes of the one before. */
-function createTurns() {
-  let last: Promise<unknown> = Promise.resolve();
-  return {
-    inTurn: <T>(work: () => Promise<T>): Promise<T> => {
-      const mine = last.then(work);
-      last = mine.catch(() => undefined);
-      return mine;
-    },
-    over: (): Promise<unknown> => last,
-  };
-}
 
 class Refused extends Error {
   readonly refusal: ImageRefusal;
