@@ -7,7 +7,7 @@ import {
   ownerText,
 } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { writtenIn } from "../../../model/cell/tenants/dedication/written.ts";
-import { isTenant, tenantPath } from "../../../model/check/root-cell/check-tenants.ts";
+import { declaredIn } from "../../../model/check/root-cell/check-tenants.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { type Client, Refused } from "../../connection/client.ts";
@@ -20,14 +20,8 @@ const textOf = ({ kind, path }: Owner): string => `${kind} ${path}`;
 
 /** What it gives anew to whom nobody knows. What the same text declares counts, and what is so already is let be. */
 export async function ownersMissing(client: Client, cell: Cell): Promise<readonly Diagnostic[]> {
-  const elements = [...cell.elements.values()];
-  const declared = new Set(
-    elements.flatMap((element) => {
-      if (!isTenant(element) || element.type === "Role") return [];
-      return [`${element.type === "Domain" ? "domain" : "account"} ${tenantPath(element)}`];
-    }),
-  );
-  const asked = elements.flatMap((element) => {
+  const declared = declaredIn(cell);
+  const asked = [...cell.elements.values()].flatMap((element) => {
     if (element.type !== "Dedication") return [];
     const owner = ownerIn(element.to, element.account);
     return alwaysThere.some((each) => isSameOwner(each, owner)) || declared.has(textOf(owner))

@@ -3,12 +3,12 @@ import type { Cell } from "../../../model/cell/cell.ts";
 import { cellName } from "../../../model/cell/identifiers.ts";
 import { givenAnew } from "../../../model/cell/tenants/dedication/given-anew.ts";
 import { uncheckedIn } from "../../../model/check/check-supply.ts";
+import { declaredIn } from "../../../model/check/root-cell/check-tenants.ts";
 import { foreseenOf } from "../../../model/plan/foreseen.ts";
 import { openedBy } from "../../../model/plan/opened.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { childName } from "../../documents/cells.ts";
 import { isRoot } from "../services/hosts.ts";
-import { declaredIn } from "../services/tenants.ts";
 import { boundOf, type ControllerState, offersOf } from "../state.ts";
 import { shownWithin, type Within } from "./credentials/within.ts";
 

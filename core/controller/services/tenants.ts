@@ -1,4 +1,4 @@
-import type { Cell, ElementType } from "../../../model/cell/cell.ts";
+import type { ElementType } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { isTenant, type TenantElement, tenantPath } from "../../../model/check/root-cell/check-tenants.ts";
 import { sha256 } from "../../../model/contract/audit/sha256.ts";
@@ -62,13 +62,3 @@ export function followTenants(state: ControllerState): void {
   const prefix = actualKey(state.options.self, declaredKey(""));
   state.outbox.effects.push({ kind: "subscribe", to: tenancy, prefix });
 }
-
-/** Domains and accounts that a model declares, each as `kind path`. */
-export const declaredIn = (cell: Cell): ReadonlySet<string> =>
-  new Set(
-    [...cell.elements.values()].flatMap((element) =>
-      isTenant(element) && element.type !== "Role"
-        ? [`${element.type === "Domain" ? "domain" : "account"} ${tenantPath(element)}`]
-        : [],
-    ),
-  );

@@ -18,6 +18,15 @@ export const isTenant = (element: Element): element is TenantElement =>
   element.type === "Domain" || element.type === "Account" || element.type === "Role";
 /** As commands name it: of a role the domain's, with its name behind. Of one that is where it may be. */
 export const tenantPath = ({ path }: Pick<TenantElement, "path">): string => `ROOT${path.slice(place.length)}`;
+/** Domains and accounts that a model declares, each as `kind path`. */
+export const declaredIn = (cell: Cell): ReadonlySet<string> =>
+  new Set(
+    [...cell.elements.values()].flatMap((element) =>
+      isTenant(element) && element.type !== "Role"
+        ? [`${element.type === "Domain" ? "domain" : "account"} ${tenantPath(element)}`]
+        : [],
+    ),
+  );
 
 export function checkTenants(cell: Cell, fault: ReportFault): void {
   for (const element of cell.elements.values()) if (isTenant(element)) checkTenant(cell, element, fault);
