@@ -117,7 +117,8 @@ interface Answer {
 }
 
 test("nobody but the operator reads the name of a machine: each route, event, stream, state, cause, remedy and refusal that there is", {
-  timeout: 120_000,
+  // What runs beside a testbed has what that leaves of the processors: a bound for what never ends alone.
+  timeout: 600_000,
 }, async (t) => {
   const served = await serveSimulation({ hosts: 4, machines: 3, seed: 5, port: 0 });
   t.after(() => served.stop());
