@@ -86,7 +86,7 @@ class WatchedCells {
     if (volumes === true) {
       const { all, one } = this.#means.volumes;
       const everyMs = this.#means.looksEveryMs ?? looksEveryMs;
-      return watchVolumes(events, { ...to, all, one }, { everyMs, inTurn: this.#inTurn });
+      return watchVolumes({ ...to, all, one }, { everyMs, inTurn: this.#inTurn });
     }
     return watchCell(cell, events, to, this.#means.times);
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CellNews, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
+import type { CellNews } from "../../../model/contract/tenancy/subscriptions.ts";
 import type { PersistentVolume, VolumeDetails } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { eventually } from "../../../runtime/installation.testing.ts";
 import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
@@ -19,14 +19,13 @@ class Watched {
   sessions = 0;
   takes = true;
   readonly end: () => void;
-  constructor(world: CaasWorld, who: string, kinds: readonly NoticeKind[] = ["volume"], inTurn = createTurns()) {
+  constructor(world: CaasWorld, who: string, inTurn = createTurns()) {
     const ask = async <T>(path: string): Promise<T> => {
       const { status, json, list } = await world.ask(who, `GET ${path}`);
       if (status !== 200) throw refused(status, "refused", "it is not said");
       return (path === "/volumes" ? list : json) as T;
     };
     this.end = watchVolumes(
-      kinds,
       {
         session: async () => {
           this.sessions += 1;
@@ -113,7 +112,6 @@ test("of many volumes what stays is no news, and each has its turn to be looked 
   const looked = new Set<string>();
   let looks = 0;
   const end = watchVolumes(
-    ["volume"],
     {
       session: async () => "",
       ended: () => undefined,
@@ -180,7 +178,7 @@ test("subscriptions are looked at one after the other, and one that CaaS refuses
       await new Promise((next) => setImmediate(next));
       atOnce -= 1;
     };
-    const all = ["nobody", "ann", "bob"].map((who) => new Watched(world, who, ["volume"], inTurn));
+    const all = ["nobody", "ann", "bob"].map((who) => new Watched(world, who, inTurn));
     try {
       await Promise.all(all.map((each) => each.looked()));
       assert.deepEqual(

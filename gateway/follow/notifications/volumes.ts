@@ -1,5 +1,5 @@
 import type { Rows } from "../../../model/contract/follow/follow.ts";
-import type { CellNews, NoticeKind } from "../../../model/contract/tenancy/subscriptions.ts";
+import type { CellNews } from "../../../model/contract/tenancy/subscriptions.ts";
 import type { PersistentVolume, VolumeDetails } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { InTurn } from "../../../runtime/process/one-at-a-time.ts";
 import { happened } from "./happened.ts";
@@ -27,7 +27,6 @@ const pathOf = ({ uid, version }: Pick<PersistentVolume, "uid" | "version">): st
 
 /** @returns what ends it */
 export function watchVolumes(
-  kinds: readonly NoticeKind[],
   means: VolumesWatchMeans,
   { everyMs, inTurn }: { readonly everyMs: number; readonly inTurn: InTurn },
 ): () => void {
@@ -74,15 +73,7 @@ export function watchVolumes(
     const first = Object.fromEntries(
       [...looked].flatMap((path) => (unseen.has(path) ? [[path, now[path] ?? null]] : [])),
     );
-    const news =
-      told === null
-        ? began
-        : happened(
-            cell,
-            { ...told, ...first },
-            now,
-            kinds.filter((kind) => kind === "volume"),
-          );
+    const news = told === null ? began : happened(cell, { ...told, ...first }, now, ["volume"]);
     if (news !== null) await means.tell(news);
     if (told !== null) for (const path of unseen) if (looked.has(path) || !(path in now)) unseen.delete(path);
     told = now;
