@@ -2,8 +2,8 @@ import type { InstallationStatus } from "../../model/api.ts";
 import { Command, Link, Phase, Share, Waiting } from "../parts/bits.tsx";
 import { LastHour } from "../parts/last-hour.tsx";
 import { useKnown, useNow } from "../parts/use-known.ts";
-import { ago, cellsIn, haIn, statusIn } from "../state/known.ts";
-import { standingOf } from "../state/needs.ts";
+import { ago, cellsIn, haIn, type KnownHa, statusIn } from "../state/known.ts";
+import { doneLately, standingOf } from "../state/needs.ts";
 
 /** Is my cloud well, and what needs me? */
 export function Overview({ isOperator }: { isOperator: boolean }) {
@@ -36,6 +36,7 @@ export function Overview({ isOperator }: { isOperator: boolean }) {
         </section>
       )}
       {doing.length > 0 && <DoingList doing={doing} />}
+      <DoneList ha={ha} />
       <CellList />
       {isOperator && <LastHour />}
       {status !== null && <Hosts status={status} />}
@@ -65,6 +66,26 @@ function DoingList({ doing }: { doing: ReturnType<typeof standingOf>["doing"] })
           </li>
         ))}
         {doing.length > mostDoing && <li>and {doing.length - mostDoing} more</li>}
+      </ul>
+    </section>
+  );
+}
+
+function DoneList({ ha }: { ha: KnownHa | null }) {
+  const now = useNow(1000);
+  const done = doneLately(ha, now);
+  if (done.length === 0) return null;
+  return (
+    <section aria-labelledby="done">
+      <h2 id="done">Done without you</h2>
+      <ul className="lines">
+        {done.slice(0, mostDoing).map(({ key, title, outcome, since }) => (
+          <li key={key}>
+            <strong>{title}</strong> {ago(Date.parse(since), now)} ago
+            <span className="reason">{outcome}</span>
+          </li>
+        ))}
+        {done.length > mostDoing && <li>and {done.length - mostDoing} more</li>}
       </ul>
     </section>
   );

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { ask } from "../data/api.ts";
 import { commandOf } from "../state/command.ts";
 import { Failed } from "./act.tsx";
@@ -26,6 +26,13 @@ const named = {
 function Curves({ cell, vm }: { cell: string; vm: string }) {
   const path = `/cells/${encodeURIComponent(cell)}/history?${new URLSearchParams({ vm })}`;
   const { value, failed, again } = useAsked(path, async () => (await ask("readMachineHistory", "GET", path)).value);
+  const everyMs = value?.everyMs ?? null;
+  // The gateway's next moment is known, and nothing tells of it: no stream has machines of an hour.
+  useEffect(() => {
+    if (everyMs === null) return;
+    const timer = setInterval(() => void again(), everyMs);
+    return () => clearInterval(timer);
+  }, [path, everyMs]);
   if (value === null) return failed === null ? <Waiting what="the gateway's memory" /> : <Failed why={failed} />;
   return (
     <>
@@ -41,9 +48,6 @@ function Curves({ cell, vm }: { cell: string; vm: string }) {
       )}
       <p className="buttons">
         <span className="hint">As of {clock(new Date(value.until))}.</span>
-        <button type="button" onClick={() => void again()}>
-          Look again
-        </button>
         <Command text={commandOf("cells history", vm)} />
       </p>
       <Failed why={failed} />

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { CellSummary, InstallationStatus } from "../../model/api.ts";
 import type { HaItem } from "../../model/contract/operator/ha.ts";
 import type { KnownHa } from "./known.ts";
-import { standingOf } from "./needs.ts";
+import { doneLately, standingOf } from "./needs.ts";
 
 const status = (more: object = {}): InstallationStatus =>
   ({ hosts: [], servers: [], services: [], ...more }) as unknown as InstallationStatus;
@@ -34,6 +34,31 @@ const titles = (...known: Parameters<typeof standingOf>): readonly string[] =>
 test("where all is well nothing needs anybody, nor where nothing is known yet", () => {
   assert.deepEqual(standingOf(status(), [cell()], ha([])), { needs: [], doing: [] });
   assert.deepEqual(standingOf(null, null, null), { needs: [], doing: [] });
+});
+
+test("what was done about machines stands there for ten minutes, the latest first", () => {
+  const now = Date.parse("2026-01-01T00:10:00Z");
+  const done = (vm: string, since: string, more: Partial<HaItem> = {}) =>
+    item({ vm, type: "HA", step: "Done", outcome: `${vm} runs on h2`, since, ...more });
+  const known = ha([
+    done("old", "2026-01-01T00:00:00Z"),
+    done("first", "2026-01-01T00:01:00Z"),
+    done("last", "2026-01-01T00:02:00Z"),
+    done("mute", "2026-01-01T00:01:30Z", { outcome: null }),
+    done("ahead", "2026-01-01T00:10:01Z"),
+    done("working", "2026-01-01T00:09:00Z", { step: "Fencing" }),
+    done("cancelled", "2026-01-01T00:09:00Z", { step: "Cancelled" }),
+  ]);
+  assert.deepEqual(
+    doneLately(known, now).map(({ title, outcome }) => [title, outcome]),
+    [
+      ["db/vm, which ran on h1", "ahead runs on h2"],
+      ["db/vm, which ran on h1", "last runs on h2"],
+      ["db/vm, which ran on h1", "h1 is lost"],
+      ["db/vm, which ran on h1", "first runs on h2"],
+    ],
+  );
+  assert.deepEqual(doneLately(null, now), []);
 });
 
 test("what is lost, silent, full or failed is named, with its reason and a way out", () => {

@@ -52,6 +52,29 @@ export function standingOf(
     ],
   };
 }
+
+/** What was done about a lost machine without a person: it may be over before anybody looks. */
+export interface DoneLately {
+  readonly key: string;
+  readonly title: string;
+  /** How it ended, a sentence. */
+  readonly outcome: string;
+  /** ISO 8601. */
+  readonly since: string;
+}
+const latelyMs = 10 * 60_000;
+/** Of the last ten minutes, the latest first. */
+export const doneLately = (ha: KnownHa | null, nowMs: number): readonly DoneLately[] =>
+  (ha?.items ?? [])
+    .filter(({ step, since }) => step === "Done" && nowMs - Date.parse(since) < latelyMs)
+    .map(({ type, vm, incarnation, path, host, outcome, reason, since }) => ({
+      key: `${type}/${vm}/${incarnation}`,
+      title: `${path}, which ran on ${host}`,
+      outcome: outcome ?? reason,
+      since,
+    }))
+    .sort((a, b) => Date.parse(b.since) - Date.parse(a.since));
+
 const over: ReadonlySet<string> = new Set(["Done", "Error", "Cancelled"]);
 const stepWords: Readonly<Record<string, string>> = {
   Scheduled: "is scheduled",
