@@ -12,6 +12,7 @@ import type {
   VolumeVersion,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
+import { createTurns, type InTurn } from "../../../runtime/process/one-at-a-time.ts";
 import { RefusedError, refused } from "../../requests/refused.ts";
 import { uuidOf } from "../../shared/uuid.ts";
 import {
@@ -118,22 +119,20 @@ const detailsOf = (asker: Asker, volume: StoredVolume): VolumeDetails => ({
  * One request that adds or names a volume after the other: names are unique in an account, and this is the only one who gives them.
  * Nobody is asked in a turn but the primary cell: a cell that is harvested may be silent, and would hold up everybody.
  */
-function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
+function createBoundedTurns(): InTurn {
+  const inTurn = createTurns();
   let waiting = 0;
   return (work) => {
     if (waiting >= mostWaiting) throw refused(503, "busy", "too many changes of persistent volumes are under way");
     waiting += 1;
-    const next = last.then(work, work).finally(() => {
+    return inTurn(work).finally(() => {
       waiting -= 1;
     });
-    last = next.catch(() => undefined);
-    return next;
   };
 }
 
 export function createVolumes({ primary, index, nowMs }: Means): Volumes {
-  const inTurn = createTurns();
+  const inTurn = createBoundedTurns();
   const store = createStore({ primary, index });
   const { refresh, stored, managed, edit, requireFree, requireRoomFor } = store;
   const details = async (asker: Asker, uid: string): Promise<VolumeDetails> =>
@@ -287,7 +286,7 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
 function createRemove(
   primary: Pick<Primary, "read">,
   { managed, leave, taken, takeLeft }: ReturnType<typeof createStore>,
-  inTurn: ReturnType<typeof createTurns>,
+  inTurn: InTurn,
 ): Volumes["remove"] {
   return async ({ asker, users }, uid, { allowDestroy, dryRun = false }) => {
     const { name, account, versions } = await managed(asker, uid);
