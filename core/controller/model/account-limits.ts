@@ -11,7 +11,7 @@ import { actualKey } from "../../documents/vocabulary.ts";
 import { publishValue } from "../../outbox.ts";
 import type { ElementRecord } from "../records.ts";
 import { endingOwners, isEnding, isOwner } from "../services/ending-owners.ts";
-import { type PoolAccounts, unitsByChild, unitsOf } from "../services/pools/given.ts";
+import { type PoolAccounts, unitsByChild } from "../services/pools/given.ts";
 import { type ControllerState, childRecords } from "../state.ts";
 import { accountOf } from "./owners.ts";
 
@@ -60,12 +60,8 @@ interface Share {
   readonly account: string;
   readonly amount: Limits;
 }
-/** @param uid undefined: it is made, and so it has no whole hosts yet */
-const ofCell = (state: ControllerState, uid: Uid | undefined, amount: Usage): Limits => ({
-  ...amount,
-  cells: 1,
-  units: uid === undefined ? 0 : unitsOf(state, uid),
-});
+/** @param units of whole hosts; undefined: it has none, as one that is made */
+const ofCell = (amount: Usage, units = 0): Limits => ({ ...amount, cells: 1, units });
 
 /** What each child was granted that is an account's, those that are ending included. */
 function shares(state: ControllerState, isLeftOut: (record: ElementRecord) => boolean = () => false): readonly Share[] {
@@ -73,9 +69,7 @@ function shares(state: ControllerState, isLeftOut: (record: ElementRecord) => bo
   return childRecords(state).flatMap((record) => {
     const [grant, account] = [state.grants.get(record.uid), accountOf(state, record)];
     if (isLeftOut(record) || grant === undefined || account === null) return [];
-    return [
-      { name: nameOf(record.path), account, amount: { ...grant.amount, cells: 1, units: units.get(record.uid) ?? 0 } },
-    ];
+    return [{ name: nameOf(record.path), account, amount: ofCell(grant.amount, units.get(record.uid)) }];
   });
 }
 const nameOf = (path: string): string => path.split("/").at(-1) ?? path;
@@ -164,6 +158,7 @@ export function accountLimitFaults(
   });
   if (late.length > 0) return late;
   const before = shares(state);
+  const units = unitsByChild(state);
   const inModel = children.flatMap(({ element, amount, uid }) =>
     element.account === undefined
       ? []
@@ -172,7 +167,7 @@ export function accountLimitFaults(
             name: nameOf(element.path),
             account: element.account,
             path: element.path,
-            amount: ofCell(state, uid, amount),
+            amount: ofCell(amount, uid === undefined ? 0 : units.get(uid)),
           },
         ],
   );

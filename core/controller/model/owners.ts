@@ -12,7 +12,7 @@ import { cellOwnerKey, type DesiredCellOwner, type DesiredOwner, tenancy } from 
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import { placersOf, storageManagersOf } from "../services/hosts.ts";
-import { unitsOf } from "../services/pools/given.ts";
+import { unitsByChild } from "../services/pools/given.ts";
 import {
   actualOf,
   addDesire,
@@ -48,12 +48,13 @@ function isFollowed(cell: Cell): boolean {
 export function desireOwners(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;
   const isTold = isFollowed(state.cell);
+  const unitsOf = unitsByChild(state);
   for (const record of childRecords(state)) {
     const said = ownerOf(state, record);
     if (said === null || (!isTold && desiredNow(state, tenancy, ownerKey(record.uid)) === undefined)) continue;
     const { has: _has, uses: _uses, ...owner } = said;
     const grant = state.grants.get(record.uid);
-    const [uses, units] = [usesOf(state, record), unitsOf(state, record.uid)];
+    const [uses, units] = [usesOf(state, record), unitsOf.get(record.uid) ?? 0];
     addDesire(desires, tenancy, ownerKey(record.uid), {
       ...owner,
       ...(grant === undefined ? {} : { has: { ...grant.amount, ...(units > 0 ? { units } : {}) } }),

@@ -96,14 +96,7 @@ export interface PoolAccounts {
   readonly whyBeyondUnits: (state: ControllerState, account: string, units: number) => string | null;
 }
 
-/** What a child's hosts cost, those included that it is giving back. */
-export function unitsOf({ cell, pooled }: ControllerState, child: Uid): number {
-  let units = 0;
-  for (const { child: of, flavor } of pooled.values())
-    if (of === child && cell !== null) units += costOf(cell, flavor) ?? 0;
-  return units;
-}
-/** The same of all that have any, by going once over all hosts that are in pools. */
+/** What each child's hosts cost, those included that it is giving back: of all that have any, by going once over all hosts that are in pools. */
 export function unitsByChild({ cell, pooled }: ControllerState): ReadonlyMap<Uid, number> {
   const units = new Map<Uid, number>();
   for (const { child, flavor } of pooled.values())
