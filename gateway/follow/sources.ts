@@ -8,6 +8,7 @@ import { parseJson } from "../../runtime/http/http.ts";
 import type { PeerResponse } from "../../runtime/http/https.ts";
 import type { ReadCounters } from "../numbers/numbers.ts";
 import type { Timeline } from "../observation/timeline.ts";
+import { modelAt } from "../requests/cell-source.ts";
 import { RefusedError, refusalIn, refused } from "../requests/refused.ts";
 import type { TopicSource } from "./topic.ts";
 
@@ -123,28 +124,31 @@ export async function requireVm(
   const none = refused(404, "not-found", `there is no VM "${path.slice(0, 200)}" in the cell "${cell}"`);
   const parts = path.split("/");
   if (path.length > 1024 || parts.some((part) => part === "" || part === "." || part === "..")) throw none;
-  const at = `model/${parts.map(encodeURIComponent).join("/")}`;
-  const answer = await readers.ask(cell, at, authorization, { signal, follows: false });
-  const text = await answer.text();
-  const read = parseJson(text);
-  if (answer.status !== 200 || !read.ok)
-    throw refusalIn(
-      answer.status,
-      text,
-      "controller-unreachable",
-      `the controller of ${cell} answered ${answer.status}`,
-    );
-  if (!isObject(read.value) || read.value["x.type"] !== "VM") throw none;
+  const { model } = await readAt(readers, { cell, at: modelAt(path), authorization }, { signal });
+  if (!isObject(model) || model["x.type"] !== "VM") throw none;
 }
 
 async function versionOf(
   readers: Pick<Readers, "requireCell" | "ask">,
   cell: string,
   authorization: string,
-  { signal, whereNone }: HowRead,
-): Promise<{ readonly model: Json; readonly version: number | null }> {
+  how: HowRead,
+): Promise<Versioned> {
   await readers.requireCell(cell, authorization);
-  const answer = await readers.ask(cell, "model?state=true", authorization, { signal, follows: false });
+  return await readAt(readers, { cell, at: "model?state=true", authorization }, how);
+}
+
+interface Versioned {
+  readonly model: Json;
+  readonly version: number | null;
+}
+/** Of a cell that is there for whoever shows this. */
+async function readAt(
+  readers: Pick<Readers, "ask">,
+  { cell, at, authorization }: { readonly cell: string; readonly at: string; readonly authorization: string },
+  { signal, whereNone }: HowRead,
+): Promise<Versioned> {
+  const answer = await readers.ask(cell, at, authorization, { signal, follows: false });
   const text = await answer.text();
   const read = parseJson(text);
   const [, version = null] = /^"(\d{1,15})"$/.exec(String(answer.headers.etag)) ?? [];
