@@ -116,9 +116,11 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
     if (index.find(everybody, { ...its, limit: mostOfAccount }).length >= mostOfAccount)
       throw refused(409, "conflict", `an account has at most ${mostOfAccount} persistent volumes`);
   };
-  /** Versions that nobody is a clone of, and none of those that somebody is; none where something else needs it, of which nobody here knows what. */
-  const lostOf = async ({ uid, versions }: StoredVolume, json: Json): Promise<readonly StoredVersion[]> => {
-    await refresh();
+  /**
+   * Versions that nobody is a clone of, and none of those that somebody is; none where something else needs it, of which nobody here knows what.
+   * By the index as it was refreshed last.
+   */
+  const lostOf = ({ uid, versions }: StoredVolume, json: Json): readonly StoredVersion[] => {
     const needed = neededOf(uid, json, index.clonesOf(uid));
     return needed.size === 0 ? [] : versions.filter(({ number }) => !needed.has(number));
   };
@@ -126,12 +128,10 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
     versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
   /** What others are clones of stays with the provider. */
   const leave = async (asker: Asker, uid: string): Promise<void> => {
-    const { volume, json } = await found(asker, uid);
-    const numbers = new Set((await lostOf(volume, json)).map(({ number }) => number));
     let lost: readonly StoredVersion[] = [];
-    const operations = (now: StoredVolume, group: Json) => {
-      lost = now.versions.filter(({ number }) => numbers.has(number));
-      return leftBehind(now, group, lost);
+    const operations = (volume: StoredVolume, json: Json) => {
+      lost = lostOf(volume, json);
+      return leftBehind(volume, json, lost);
     };
     await edit(asker, uid, operations, null, () => pathsOf(uid, lost));
   };
@@ -150,7 +150,8 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
       const volume = json !== null && isLeft(json) ? readVolume(uid, json) : null;
       if (volume === null) continue;
       const isGone = (await taken(uid, volume.versions).catch(() => null)) === true;
-      const lost = isGone ? [] : await lostOf(volume, json);
+      if (!isGone) await refresh();
+      const lost = isGone ? [] : lostOf(volume, json);
       const isLess =
         lost.length > 0 &&
         (await primary.patch(withoutLost(volume, json, lost), pathsOf(uid, lost)).catch(() => false));
