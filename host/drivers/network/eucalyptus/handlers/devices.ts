@@ -56,7 +56,9 @@ const switches = ["net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"] a
 
 export async function readDevices(run: Run): Promise<Devices> {
   const shown = JSON.parse(await run("ip", ["-j", "-d", "address", "show"])) as readonly ShownLink[];
-  const ends = shown.some(({ linkinfo }) => linkinfo?.info_kind === "vxlan") ? await readEnds(run) : [];
+  const ends = shown.some(({ linkinfo }) => linkinfo?.info_kind === "vxlan")
+    ? await readEnds(run)
+    : new Map<string, ReadonlySet<string>>();
   const links = shown.map((each): Link => {
     const { ifname, ifindex, address = "", master = null, flags, linkinfo, mtu = 1500 } = each;
     const data = linkinfo?.info_data;
@@ -67,7 +69,7 @@ export async function readDevices(run: Run): Promise<Devices> {
       lower: each.link ?? null,
       number: data?.id ?? null,
       local: data?.local ?? null,
-      remotes: new Set(ends.flatMap(({ ifname: tunnel, dst }) => (tunnel === ifname && dst !== undefined ? dst : []))),
+      remotes: ends.get(ifname) ?? new Set(),
       mac: address,
       master,
       isUp: flags.includes("UP"),
@@ -92,9 +94,13 @@ interface ShownEnd {
   readonly dst?: string;
 }
 export const everyMac = "00:00:00:00:00:00";
-/** Where tunnels send what is for all. */
-const readEnds = async (run: Run): Promise<readonly ShownEnd[]> =>
-  (JSON.parse(await run("bridge", ["-j", "fdb", "show"])) as readonly ShownEnd[]).filter(({ mac }) => mac === everyMac);
+/** Where tunnels send what is for all, by the tunnel's name. */
+async function readEnds(run: Run): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const ends = new Map<string, Set<string>>();
+  for (const { mac, ifname, dst } of JSON.parse(await run("bridge", ["-j", "fdb", "show"])) as readonly ShownEnd[])
+    if (mac === everyMac && dst !== undefined) ends.set(ifname, (ends.get(ifname) ?? new Set()).add(dst));
+  return ends;
+}
 
 /** The VLAN of a group's bridge. */
 export const vlanOf = (tag: number): string => `vl_${tag}`;

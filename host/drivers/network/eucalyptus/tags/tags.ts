@@ -38,17 +38,20 @@ export function createTags(bpffs: string, object = objectFile): Tags {
   };
   return {
     async read() {
-      const found = withPinned(pinned, (opened) =>
-        entriesOf(opened).map(({ wire, tag, device, isBoth }) => ({
+      const found = withPinned(pinned, (opened) => {
+        const entries = entriesOf(opened);
+        // Thousands of tags are of one wire.
+        const wires = new Set(entries.map(({ wire }) => wire));
+        const arriving = new Set(
+          [...wires].filter((wire) => isBeforeClsact(wire, "ingress", arrives, opened.programs[arrives])),
+        );
+        return entries.map(({ wire, tag, device, isBoth }) => ({
           wire,
           tag,
           device,
-          works:
-            isBoth &&
-            isBeforeClsact(wire, "ingress", arrives, opened.programs[arrives]) &&
-            isBeforeClsact(device, "egress", leaves, opened.programs[leaves]),
-        })),
-      );
+          works: isBoth && arriving.has(wire) && isBeforeClsact(device, "egress", leaves, opened.programs[leaves]),
+        }));
+      });
       return found ?? [];
     },
     async apply(wanted) {
