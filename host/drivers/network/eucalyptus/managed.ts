@@ -96,10 +96,11 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
   const named = new Set(own.flatMap(({ securityGroups }) => securityGroups));
   const groups = view.securityGroups.filter(({ id }) => named.has(id));
   const segments = allSegments(managedSubnet);
-  if (self.peer === "node")
+  if (self.peer === "node") {
+    const bridges = withVlans ? bridgesOf(groups, subnets, null) : [];
     return frozen({
       ...emptyPlan(view, self),
-      bridges: withVlans ? bridgesOf(groups, subnets, null) : [],
+      bridges,
       wire: withVlans ? local.privateInterface : "",
       // The paper's modes hold no instance to its MAC or address, and without VLANs nothing keeps groups apart at the bridge.
       ebtables: guardTables(own, null, null),
@@ -113,10 +114,11 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
       },
       bridge: withVlans ? null : { name: local.bridge, mac: local.bridgeMac },
       taps: withVlans
-        ? tapsOf(own, groups, subnets)
+        ? tapsOf(own, bridges, subnets)
         : own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
       segments,
     });
+  }
   return frozen(networkHost(view, self, { lookup, subnets, groups, own, segments }, local, withVlans));
 }
 
@@ -175,12 +177,12 @@ const bridgesOf = (
   });
 };
 /** Each instance is at the bridge of the segment in which its address is. */
-const tapsOf = (own: readonly Instance[], groups: readonly SecurityGroup[], subnets: Subnets): readonly TapPlan[] => {
-  const bridges = new Map(bridgesOf(groups, subnets, null).map(({ tag, name }) => [tag, name]));
+const tapsOf = (own: readonly Instance[], bridges: readonly BridgePlan[], subnets: Subnets): readonly TapPlan[] => {
+  const names = new Map(bridges.map(({ tag, name }) => [tag, name]));
   return own.flatMap((instance) => {
     const { privateIp } = instance;
     const segment = privateIp === undefined ? null : segmentAt(subnets.subnet, privateIp);
-    const bridge = segment === null ? undefined : bridges.get(segment.tag);
+    const bridge = segment === null ? undefined : names.get(segment.tag);
     return bridge === undefined ? [] : [{ name: tapOf(instance), bridge }];
   });
 };
@@ -235,6 +237,7 @@ function networkHost(
           const remotes = others.get(name);
           return remotes === undefined ? [] : [{ tag, bridge: name, local: self.address, remotes }];
         });
+  const tunnelled = planTunnels(tunnels);
   // No view says what the wires of two clusters have in common.
   if (tunnels.length > 0)
     warnings.push(
@@ -280,11 +283,11 @@ function networkHost(
     tunnels,
     own: {
       iptables: [
-        ...planTunnels(tunnels).iptables,
+        ...tunnelled.iptables,
         planInput(`! -i lo -s ${cidr}`, { metadataHere: false }),
         ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup, local, strangers)] : []),
       ],
-      ebtables: planTunnels(tunnels).ebtables,
+      ebtables: tunnelled.ebtables,
     },
     forwards: true,
     // Seen at a group's bridge, what an instance sends to its own public address would be bridged, and not come back by the port by which it came.

@@ -151,7 +151,7 @@ export function planTunnels(tunnels: readonly TunnelPlan[]): {
   return { iptables: [filter.table()], ebtables: [bridged.table()] };
 }
 /** VXLAN's. */
-export const tunnelPort = 4789;
+const tunnelPort = 4789;
 /** What instances ask for metadata stays on this machine, before it could go to the cloud controller. @param from as for `planInput` */
 export function planMetadata(from: string): Table {
   const nat = new TableBuilder("nat", ["PREROUTING"]);
