@@ -35,13 +35,33 @@ export const readRecord = (): BuildRecord => JSON.parse(readFileSync(recordFile,
 export const compile = (output: string, source = directory, more: readonly string[] = []): void =>
   compileSource("diverter.c", output, source, more);
 /** The same of another program. @param source its directory */
-export function compileSource(file: string, output: string, source: string, more: readonly string[] = []): void {
+function compileSource(file: string, output: string, source: string, more: readonly string[] = []): void {
   const flags = ["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-Wall", "-Werror", ...more];
   execFileSync("clang", [...flags, "-fdebug-compilation-dir=.", "-c", file, "-o", output], { cwd: source });
   execFileSync("llvm-strip", ["-g", output]);
 }
 
+/** Of a program that is one file, `NAME.c`, with its object and the record beside it. */
+export function programBuild(folder: string, name: string) {
+  const record = join(folder, `${name}.build.json`);
+  const build = {
+    sourceHash: (): string =>
+      createHash("sha256")
+        .update(readFileSync(join(folder, `${name}.c`)))
+        .digest("hex"),
+    readRecord: (): BuildRecord => JSON.parse(readFileSync(record, "utf8")) as BuildRecord,
+    compile: (output: string): void => compileSource(`${name}.c`, output, folder),
+    renew(): void {
+      build.compile(join(folder, `${name}.o`));
+      writeRecord(record, build.sourceHash());
+    },
+  };
+  return build;
+}
+const writeRecord = (file: string, source: string): void =>
+  writeFileSync(file, `${JSON.stringify({ source, clang: clangVersion() }, null, 2)}\n`);
+
 if (import.meta.main) {
   compile(join(directory, "diverter.o"));
-  writeFileSync(recordFile, `${JSON.stringify({ source: sourceHash(), clang: clangVersion() }, null, 2)}\n`);
+  writeRecord(recordFile, sourceHash());
 }
