@@ -351,8 +351,9 @@ export class Resolver {
 
   #addBlock(component: Component, attributes: readonly AttributeSyntax[]): void {
     // Within one block a name may be repeated; `sfFinal` and `sfOverride` are about what comes from elsewhere.
-    const extending = component.template !== null || component.own.size > 0;
-    const inherited = extending && attributes.length > 1 ? new Map<string, Attribute | undefined>() : null;
+    const { template } = component;
+    const isFirst = component.own.size === 0;
+    const inherited = isFirst || attributes.length === 1 ? null : new Map<string, Attribute | undefined>();
     for (const { name, unique, namePosition, tags, value } of attributes) {
       if (name && (unique || name.length > 1)) {
         const target = unique ? [...name, `--${this.#unnamed++}`] : name;
@@ -363,10 +364,10 @@ export class Resolver {
       }
       const single = name?.[0] ?? `--${this.#unnamed++}`;
       let before: Attribute | undefined;
-      if (extending) {
+      if (!isFirst) {
         before = inherited?.has(single) ? inherited.get(single) : attributeOf(component, single);
         inherited?.set(single, before);
-      }
+      } else if (template !== null) before = attributeOf(template, single);
       if (before?.tags.includes("sfFinal")) this.#final("type/final", single, namePosition);
       if (!before && tags.includes("sfOverride"))
         this.#diagnostics.add({
