@@ -67,7 +67,7 @@ export interface PlanDriver extends ModeDriver<LocalPlan, LocalNetwork, DriverCo
   /** Packets and bytes, by what is counted: an address (`a.b.c.d/n`) as the source or the destination of what passes. */
   counted(): Promise<Counted>;
   /** What instances say of their addresses, by tap: where the plan has it so. */
-  heard(plan: LocalPlan): Promise<ReadonlyMap<string, NonNullable<HeardTap["heard"]>>>;
+  heard(plan: LocalPlan): Promise<ReadonlyMap<string, number>>;
 }
 type Device = "publicInterface" | "privateInterface" | "bridge";
 /** Devices that have to be there, by the paper. */

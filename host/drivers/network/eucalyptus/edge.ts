@@ -3,7 +3,7 @@ import { cidrOf, networkOf, prefixOfNetmask } from "../../../../model/eucalyptus
 import type { Subnet } from "../../../../model/eucalyptus/configuration/effective.ts";
 import type { Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
 import { dhcpPlan } from "./plan/dhcp.ts";
-import { guardTables, tapOf } from "./plan/guard.ts";
+import { guardTables, tapPlan } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataRule, metadataText } from "./plan/metadata.ts";
@@ -89,7 +89,8 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
     },
     dhcp,
     bridge: node === null ? null : { name: local.bridge, mac: local.bridgeMac },
-    taps: own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
+    taps: own.map((instance) => tapPlan(instance, local.bridge)),
+    holds: true,
     forwards: true,
     filtersBridges: true,
     addresses: [...gateways, ...publicAddresses(own, local)],

@@ -11,9 +11,9 @@ import {
   segmentAt,
   segmentOf,
 } from "../../../../model/eucalyptus/addresses/segments.ts";
-import type { Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
+import type { Cluster, Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
 import { dhcpPlan } from "./plan/dhcp.ts";
-import { guardTables, tapOf } from "./plan/guard.ts";
+import { guardTables, tapOf, tapPlan } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataAddress, metadataRule } from "./plan/metadata.ts";
@@ -109,13 +109,12 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
         ebtables: merged(
           ownGuard(null, false, withVlans ? [] : guarded(own, subnets, lookup)),
           ownSource(own),
-          planAloof(),
+          planAloof(withVlans ? [] : [...new Set(view.clusters.map(macPrefixOf))]),
         ),
       },
       bridge: withVlans ? null : { name: local.bridge, mac: local.bridgeMac },
-      taps: withVlans
-        ? tapsOf(own, bridges, subnets)
-        : own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
+      taps: withVlans ? tapsOf(own, bridges, subnets) : own.map((instance) => tapPlan(instance, local.bridge)),
+      holds: true,
       segments,
     });
   }
@@ -147,13 +146,13 @@ function nobody(view: NetworkView, self: Self, local: LocalConfiguration, withVl
   };
 }
 
+const macPrefixOf = (cluster: Pick<Cluster, "macPrefix"> | null): string => cluster?.macPrefix ?? defaultMacPrefix;
 const guarded = (own: readonly Instance[], subnets: Subnets, { cluster }: Lookup): readonly GuardedSegment[] =>
   own.flatMap((instance) => {
     const [group] = instance.securityGroups;
     const segment = group === undefined ? null : subnets.segmentOf(group);
     if (segment === null) return [];
-    const macPrefix = cluster?.macPrefix ?? defaultMacPrefix;
-    return [{ tap: tapOf(instance), segment: cidrOfSegment(segment, subnets), macPrefix }];
+    return [{ tap: tapOf(instance), segment: cidrOfSegment(segment, subnets), macPrefix: macPrefixOf(cluster) }];
   });
 
 const allSegments = (subnet: ManagedSubnet): readonly Segment[] => {
@@ -183,7 +182,7 @@ const tapsOf = (own: readonly Instance[], bridges: readonly BridgePlan[], subnet
     const { privateIp } = instance;
     const segment = privateIp === undefined ? null : segmentAt(subnets.subnet, privateIp);
     const bridge = segment === null ? undefined : names.get(segment.tag);
-    return bridge === undefined ? [] : [{ name: tapOf(instance), bridge }];
+    return bridge === undefined ? [] : [tapPlan(instance, bridge)];
   });
 };
 /** Of each group with members in other clusters, where these are. */

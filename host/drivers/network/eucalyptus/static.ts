@@ -1,7 +1,7 @@
 import { networkOf } from "../../../../model/eucalyptus/addresses/ranges.ts";
 import type { NetworkView } from "../../../../model/eucalyptus/view/network-view.ts";
 import { dhcpPlan } from "./plan/dhcp.ts";
-import { tapOf } from "./plan/guard.ts";
+import { tapPlan } from "./plan/guard.ts";
 import { lookUp, unknownSelf } from "./plan/lookup.ts";
 import { emptyPlan, frozen, type LocalConfiguration, type LocalPlan, type Self } from "./plan/plan.ts";
 
@@ -13,7 +13,7 @@ export function planPlainNode(view: NetworkView, self: Self, local: LocalConfigu
     ...emptyPlan(view, self),
     bridge: { name: local.bridge, mac: local.bridgeMac },
     learns,
-    taps: lookup.instancesOf(lookup.node).map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
+    taps: lookup.instancesOf(lookup.node).map((instance) => tapPlan(instance, local.bridge)),
   });
 }
 

@@ -72,17 +72,12 @@ export function reasonsOf(
     all ?? parts.get([tapOf({ id }), ...securityGroups].find((name) => parts.has(name)) ?? "") ?? null;
 }
 
-/** What was heard at an instance's tap, if its own MAC said it and it is an address that a machine may have. */
-export function learntOf(
-  { instances }: NetworkView,
-  heard: ReadonlyMap<string, { readonly address: number; readonly mac: string }>,
-): ReadonlyMap<string, number> {
+/** What an instance's own MAC says at its tap, if it is an address that a machine may have. */
+export function learntOf({ instances }: NetworkView, heard: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   return new Map(
-    instances.flatMap(({ id, mac }) => {
+    instances.flatMap(({ id }) => {
       const said = heard.get(tapOf({ id }));
-      return said === undefined || said.mac.toUpperCase() !== mac?.toUpperCase() || !isUnicast(said.address)
-        ? []
-        : [[id, said.address] as const];
+      return said === undefined || !isUnicast(said) ? [] : [[id, said] as const];
     }),
   );
 }

@@ -51,7 +51,7 @@ test("while a view is not in place whole, an instance that says ever other addre
       told: (allocation) => told.push(allocation),
       programs: {
         learner: {
-          read: async () => [{ device: 2, heard: { address: said, mac: "d0:0d:a7:f0:59:59" }, works: true }],
+          read: async () => [{ device: 2, mac: "d0:0d:a7:f0:59:59", holds: false, heard: said, works: true }],
           apply: async () => {},
         },
       },

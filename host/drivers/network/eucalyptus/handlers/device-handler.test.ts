@@ -12,6 +12,7 @@ const plan = {
   tunnels: [],
   taps: [5, 6, 7].map((tag) => ({ name: `vn_i-${tag}`, bridge: `sg-${tag}` })),
   learns: false,
+  holds: false,
   forwards: false,
   filtersBridges: null,
 };

@@ -3,14 +3,14 @@ import type { HeardTap, Learner } from "../learn/learn.ts";
 import type { LocalPlan } from "../plan/plan.ts";
 import type { FoundTag, Tags } from "../tags/tags.ts";
 import { type Command, type Devices, deviceChanges, readDevices, vlanOf } from "./devices.ts";
-import { isLearningDue, listeners } from "./learning.ts";
+import { isLearningDue, watchedTaps } from "./learning.ts";
 import type { Run } from "./run.ts";
 import { areTagsDue, probeForm, segmentChanges, type TagForm, tunnelOf, wantedTags } from "./segments.ts";
 
 /** What a plan says of devices, and of the programs at them. */
 type Wanted = Pick<
   LocalPlan,
-  "bridge" | "bridges" | "wire" | "tunnels" | "taps" | "learns" | "forwards" | "filtersBridges"
+  "bridge" | "bridges" | "wire" | "tunnels" | "taps" | "learns" | "holds" | "forwards" | "filtersBridges"
 >;
 interface Found {
   readonly devices: Devices;
@@ -24,6 +24,7 @@ const nothing: Wanted = {
   tunnels: [],
   taps: [],
   learns: false,
+  holds: false,
   forwards: false,
   filtersBridges: null,
 };
@@ -72,7 +73,9 @@ export class DeviceHandler {
     if (form === "program" || before.length > 0) await tags?.apply(wantedTags(plan, await readDevices(run)));
   }
   async #listen(plan: Wanted, { heard }: Found): Promise<void> {
-    if (plan.learns || heard.length > 0) await this.#learner?.apply(listeners(plan, await readDevices(this.#run)));
+    const isWanted = (plan.learns || plan.holds) && plan.taps.length > 0;
+    if (this.#learner === undefined || !(isWanted || heard.length > 0)) return;
+    await this.#learner.apply(watchedTaps(plan, await readDevices(this.#run)));
   }
   async #runAll(commands: readonly Command[], trouble: Trouble): Promise<void> {
     for (const calls of grouped(commands))

@@ -38,6 +38,8 @@ export function dhcpFiles(plan: DhcpPlan, directory: string, user: string): Dhcp
       "dhcp-authoritative",
       // A site's other machines have their addresses from elsewhere: nobody tells them that these are wrong.
       "dhcp-ignore=tag:!known",
+      // A client's identifier is what it says: under another's, its address would be refused to that one when it asks to keep it.
+      "dhcp-ignore-clid",
       `user=${user}`,
       `domain=${plan.domain}`,
       ...subnets.map(

@@ -3,22 +3,29 @@ import { attach, attachedProgram, detachAll, programId } from "../../diverter/pr
 import { numbers, type Opened, type PinnedObject, unpinObject, withLoaded, withPinned } from "../tags/pinned.ts";
 
 /*
- * Addresses that a site's DHCP server gives to instances, as the instances' own ARP says them: by the program of learn.c at each tap, which works
- * on while this process is away.
+ * The program of learn.c at each tap, which works on while this process is away: it keeps addresses that a site's DHCP server gives to instances, as
+ * the instances' own ARP says them, or has instances ask a DHCP server for themselves alone.
  */
 
-/** Of a tap, by its index. */
-export interface HeardTap {
+/** A tap at which the program is to work. */
+export interface WatchedTap {
+  /** Its index. */
   readonly device: number;
-  /** As a number, and the MAC that said it (aa:bb:…); null: nothing was heard yet. */
-  readonly heard: { readonly address: number; readonly mac: string } | null;
+  /** Of its instance (aa:bb:…, in small letters): no other's words count. */
+  readonly mac: string;
+  /** Requests to DHCP servers are held to the MAC; otherwise addresses are learnt. */
+  readonly holds: boolean;
+}
+export interface HeardTap extends WatchedTap {
+  /** As a number; null: none was heard yet. */
+  readonly heard: number | null;
   /** The program is at the tap. */
   readonly works: boolean;
 }
 export interface Learner {
   read(): Promise<readonly HeardTap[]>;
   /** At these taps and no others. */
-  apply(devices: readonly number[]): Promise<void>;
+  apply(taps: readonly WatchedTap[]): Promise<void>;
 }
 export const objectFile = join(import.meta.dirname, "learn.o");
 const maps = { heard: [4, 12] } as const;
@@ -33,22 +40,22 @@ export function createLearner(bpffs: string): Learner {
         const id = programId(learn);
         return heard.entries().map(({ key, value }) => {
           const device = key.readUInt32LE(0);
-          const address = value.readUInt32BE(8);
+          const [address, holds] = [value.readUInt32BE(8), value[6] !== 0];
           const mac = value.toString("hex", 0, 6).replace(/..(?=.)/g, "$&:");
-          return { device, heard: address === 0 ? null : { address, mac }, works: attachedProgram(device) === id };
+          return { device, mac, holds, heard: address === 0 ? null : address, works: attachedProgram(device) === id };
         });
       });
       return found ?? [];
     },
-    async apply(devices) {
-      if (devices.length > 0) return withLoaded(pinned, (opened) => put(opened, devices));
+    async apply(taps) {
+      if (taps.length > 0) return withLoaded(pinned, (opened) => put(opened, taps));
       if (withPinned(pinned, (opened) => put(opened, [])) !== null) unpinObject(pinned);
     },
   };
 }
 /** A tap that is there no more has taken the program with it. */
-function put({ maps: { heard }, programs: { learn } }: Programs, devices: readonly number[]): void {
-  const keep = new Set(devices);
+function put({ maps: { heard }, programs: { learn } }: Programs, taps: readonly WatchedTap[]): void {
+  const keep = new Set(taps.map(({ device }) => device));
   for (const { key } of heard.entries()) {
     const device = key.readUInt32LE(0);
     if (keep.has(device)) continue;
@@ -56,8 +63,16 @@ function put({ maps: { heard }, programs: { learn } }: Programs, devices: readon
     detachAll(device);
   }
   const id = programId(learn);
-  for (const device of devices) {
-    if (heard.get(numbers(device)) === null) heard.clear(numbers(device));
-    if (attachedProgram(device) !== id) attach(device, learn);
+  for (const tap of taps) {
+    const [key, wanted] = [numbers(tap.device), entryOf(tap)];
+    // What was heard of the same instance stays.
+    if (heard.get(key)?.subarray(0, 8).equals(wanted.subarray(0, 8)) !== true) heard.set(key, wanted);
+    if (attachedProgram(tap.device) !== id) attach(tap.device, learn);
   }
+}
+function entryOf({ mac, holds }: WatchedTap): Buffer {
+  const entry = Buffer.alloc(maps.heard[1]);
+  entry.write(mac.replaceAll(":", ""), 0, 6, "hex");
+  entry[6] = holds ? 1 : 0;
+  return entry;
 }

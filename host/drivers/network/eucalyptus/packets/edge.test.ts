@@ -269,7 +269,7 @@ test("to a port of DHCP goes what comes from an instance's own address, and who 
   const bridgeMac = (JSON.parse(node.run("ip", "-j", "link", "show", "dev", "br0")) as { address: string }[])[0];
   const to = bridgeMac?.address ?? assert.fail();
   const frame = (source: string, target: string, port: number, from = 68): string =>
-    ethernet(to, first.mac, 0x0800, ip(source, target, 17, udp(from, port, Buffer.from("x"))));
+    ethernet(to, first.mac, 0x0800, ip(source, target, 17, udp(from, port, dhcp(0, first.mac).subarray(8))));
   const forged = ["1.119.128.99", second.address, gateway, "0.0.0.0"];
   const honest = (port: number) => async (): Promise<boolean> => {
     await agent.call("inject", "eth0", [frame(first.address, gateway, 67, port)]);
@@ -286,6 +286,67 @@ test("to a port of DHCP goes what comes from an instance's own address, and who 
   guest.run("ip", "address", "flush", "dev", "eth0");
   assert.ok(world.lease(guest), "without an address");
   await offered(plan());
+});
+
+test("a DHCP server is asked by nobody in another's name: neither MAC nor identifier takes a neighbour's address out of use", async () => {
+  const [agent] = agents;
+  const to =
+    (JSON.parse(node.run("ip", "-j", "link", "show", "dev", "br0")) as { address: string }[])[0]?.address ?? "";
+  const asked = await world.watch(node, "br0", "-v", "inbound and udp port 67");
+  const [declines, requests] = [4, 3];
+  const byte = (address: string): readonly number[] => address.split(".").map(Number);
+  const option = (code: number, address: string): readonly number[] => [code, 4, ...byte(address)];
+  const named = (mac: string): readonly number[] => [61, 7, 1, ...Buffer.from(mac.replaceAll(":", ""), "hex")];
+  const changed = (message: Buffer, at: number, bytes: readonly number[]): Buffer => {
+    message.set(bytes, 8 + at);
+    return message;
+  };
+  const packet = (message: Buffer, fragment = 0): string =>
+    ethernet(to, first.mac, 0x0800, ip(first.address, gateway, 17, message, fragment));
+  const decline = (mac: string): Buffer => dhcp(declines, mac, [...option(54, gateway), ...option(50, second.address)]);
+  const forged = decline(second.mac);
+  const rest = ethernet(to, first.mac, 0x0800, ip(first.address, gateway, 17, forged.subarray(24), 3));
+  await agent.call("inject", "eth0", [
+    packet(forged),
+    // Without a length of its own the server would look at nothing, and a relay speaks for others.
+    packet(changed(decline(second.mac), 2, [0])),
+    packet(changed(decline(first.mac), 24, byte(first.address))),
+    // In parts, of which none alone says for whom it is.
+    packet(forged.subarray(0, 24), 0x2000),
+    rest,
+  ]);
+  const own = (mark: number): string => packet(changed(decline(first.mac), 4, [0, 0, 0, mark]));
+  assert.ok(
+    await soon(async () => {
+      await agent.call("inject", "eth0", [own(77)]);
+      return asked.text.includes("xid 0x4d");
+    }),
+    "its own arrives",
+  );
+  for (const bad of [`Request from ${second.mac}`, "hlen 0", "Gateway-IP", "xid 0xdeadbeef"])
+    assert.ok(!asked.text.includes(bad), `${bad} in ${asked.text}`);
+  assert.ok(world.lease(guests[1]), "the neighbour has its address anew");
+  // Under the neighbour's identifier for its own address; then the neighbour asks to keep its own.
+  const heard = await world.watch(guests[1], "eth0", "-v", "inbound and udp port 68");
+  const kept = (mac: string, address: string, source: string): string =>
+    ethernet(
+      to,
+      mac,
+      0x0800,
+      ip(source, gateway, 17, changed(dhcp(requests, mac, named(second.mac)), 12, byte(address))),
+    );
+  await agent.call("inject", "eth0", [
+    packet(dhcp(requests, first.mac, [...named(second.mac), ...option(54, gateway), ...option(50, first.address)])),
+  ]);
+  const neighbour = world.agent(guests[1]);
+  assert.ok(
+    await soon(async () => {
+      await neighbour.call("inject", "eth0", [kept(second.mac, second.address, second.address)]);
+      return heard.text.includes("BOOTP/DHCP, Reply");
+    }),
+    "it is answered",
+  );
+  assert.ok(heard.text.includes(`Your-IP ${second.address}`) && !heard.text.includes("NACK"), heard.text);
 });
 
 test("what somebody takes away by hand comes back", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { ethernet, everyone, ip, udp } from "../../diverter/testing/frames.testing.ts";
+import { arp, ethernet, everyone, ip, udp } from "../../diverter/testing/frames.testing.ts";
 import type { Agent, Machine } from "../../diverter/testing/namespaces.testing.ts";
 import { planOf, soon, World } from "./world.testing.ts";
 
@@ -116,6 +116,26 @@ test("MANAGED-NOVLAN: two groups on one bridge do not reach each other past the 
   await sends(second, frame(second, 5005, other.address));
   await honest(6001);
   for (const port of [5001, 5002, 5003, 5004, 5005]) assert.ok(!victim.text.includes(`.${port}: `), `${port}`);
+});
+
+test("MANAGED-NOVLAN: a node speaks to no instance of another node", async () => {
+  const [node, wire] = [of("node"), of("network")];
+  const address = "10.9.9.9";
+  node.run("ip", "address", "add", `${address}/24`, "dev", "br0");
+  const heard = await world.watch(wire, "em2", "arp");
+  const agent = world.agent(wire);
+  const asks = (mac: string, source: string): string => ethernet(everyone, mac, 0x0806, arp(1, mac, source, address));
+  const answered = (source: string): boolean => heard.text.includes(`> ${source}, ethertype ARP`);
+  const [stranger, instance] = ["02:00:00:00:00:77", "d0:0d:00:00:00:77"];
+  await agent.call("inject", "em2", [asks(instance, "10.9.9.8")]);
+  assert.ok(
+    await soon(async () => {
+      await agent.call("inject", "em2", [asks(stranger, "10.9.9.7")]);
+      return answered(stranger);
+    }),
+    "the site's own machine is answered",
+  );
+  assert.ok(!answered(instance), heard.text);
 });
 
 test("MANAGED-NOVLAN: who is the network host no more has nothing of it, and a node of no cluster lets nobody through", async () => {

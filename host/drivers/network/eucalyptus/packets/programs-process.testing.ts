@@ -1,5 +1,5 @@
 import { serve } from "../../diverter/testing/serve.testing.ts";
-import { createLearner } from "../learn/learn.ts";
+import { createLearner, type WatchedTap } from "../learn/learn.ts";
 import { createTags, type Tag } from "../tags/tags.ts";
 
 /**
@@ -17,7 +17,7 @@ serve((method, args) => {
     case "heard":
       return learner.read();
     case "learn":
-      return learner.apply(args[0] as readonly number[]);
+      return learner.apply(args[0] as readonly WatchedTap[]);
     default:
       throw new Error(`no method ${method}`);
   }

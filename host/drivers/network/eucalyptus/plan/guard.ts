@@ -1,6 +1,6 @@
 import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
 import type { Instance } from "../../../../../model/eucalyptus/view/network-view.ts";
-import type { Table } from "./plan.ts";
+import type { Table, TapPlan } from "./plan.ts";
 import { TableBuilder } from "./tables.ts";
 
 /*
@@ -13,6 +13,11 @@ const reverse = (mac: string): string =>
   `-d Broadcast --arp-op Request_Reverse --arp-ip-src 0.0.0.0 --arp-ip-dst 0.0.0.0 --arp-mac-src ${mac} --arp-mac-dst ${mac} -j ACCEPT`;
 
 export const tapOf = ({ id }: Pick<Instance, "id">): string => `vn_${id}`;
+export const tapPlan = ({ id, mac }: Instance, bridge: string): TapPlan => ({
+  name: tapOf({ id }),
+  bridge,
+  ...(mac === undefined ? {} : { mac }),
+});
 
 function guardInstance(nat: TableBuilder, tap: string, mac: string, address: string): void {
   for (const rule of [

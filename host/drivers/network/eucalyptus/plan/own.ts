@@ -45,7 +45,7 @@ export function ownGuard(
   for (const { tap, segment, macPrefix } of segments) {
     // Who sends to all asks for an address, or speaks within its segment; to an instance's MAC goes what is for its segment.
     filter.add(guard, `-p IPv4 -i ${tap} -d Broadcast --ip-proto udp --ip-dport 67 -j ACCEPT`);
-    for (const to of ["Multicast", `${macPrefix}:00:00:00:00/FF:FF:00:00:00:00`])
+    for (const to of ["Multicast", macsOf(macPrefix)])
       filter.add(guard, `-p IPv4 -i ${tap} -d ${to} --ip-dst ! ${segment} -j DROP`);
   }
   if (gateway !== null) {
@@ -60,6 +60,8 @@ export function ownGuard(
   }
   return [filter.table()];
 }
+
+const macsOf = (prefix: string): string => `${prefix}:00:00:00:00/FF:FF:00:00:00:00`;
 
 /**
  * The original lets whatever goes to a port of DHCP pass before it asks for an address. Here who has none asks everybody, and all else there comes
@@ -84,12 +86,14 @@ export function ownSource(instances: readonly Instance[]): readonly Table[] {
 /**
  * Of a node that is not the gateway of its instances: nothing that they say is for the machine itself, which would answer for each address that it
  * has, whatever device that is at. `vl_+`: instances of the same group on other nodes.
+ * @param macPrefixes of instances (two bytes each), where those on other nodes come by the same device as the site's own machines
  */
-export function planAloof(): readonly Table[] {
+export function planAloof(macPrefixes: readonly string[] = []): readonly Table[] {
   const filter = new TableBuilder("filter", ["INPUT"]);
   filter.chain(aloof);
   filter.add("INPUT", `-j ${aloof}`);
   for (const device of ["vn_i+", "vl_+"]) filter.add(aloof, `-i ${device} -j DROP`);
+  for (const prefix of macPrefixes) filter.add(aloof, `-s ${macsOf(prefix)} -j DROP`);
   return [filter.table()];
 }
 /**

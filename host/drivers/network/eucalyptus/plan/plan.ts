@@ -107,6 +107,8 @@ export interface TunnelPlan {
 export interface TapPlan {
   readonly name: string;
   readonly bridge: string;
+  /** Of its instance, if that has one. */
+  readonly mac?: string;
 }
 /** An address that a device has. */
 export interface DeviceAddress {
@@ -134,6 +136,8 @@ export interface LocalPlan {
   readonly taps: readonly TapPlan[];
   /** Addresses of instances are as they say at their taps. */
   readonly learns: boolean;
+  /** DHCP servers are asked at a tap for its own MAC alone. */
+  readonly holds: boolean;
   /** Packets are passed from device to device here. */
   readonly forwards: boolean;
   /** Whether iptables see what passes a bridge here; null: as it is. */
@@ -166,6 +170,7 @@ export const emptyPlan = ({ mode }: NetworkView, { peer }: Self, warnings: reado
   bridge: null,
   taps: [],
   learns: false,
+  holds: false,
   forwards: false,
   filtersBridges: null,
   segments: [],
