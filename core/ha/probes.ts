@@ -94,8 +94,15 @@ function candidatesAt(state: HaState, host: HostName): readonly ProbedMachine[] 
 }
 
 const byName = (one: ProbedMachine, other: ProbedMachine): number => (one.vm < other.vm ? -1 : 1);
-/** A turn is over when each neighbour has put its question once to some of it, and nobody waits for one that is so many behind. */
-const enoughRounds = { listed: 1, ofOne: 2, unlisted: 3 } as const;
+/**
+ * A turn is over when each neighbour has put its question to some of it. One that is silent holds nobody up for longer than this, and one that lies, and says
+ * at once that it has asked, leaves the other that time.
+ */
+const enoughRounds = { listed: 1, unlisted: 3 } as const;
+const turnPatienceMs = 2_000;
+/** When nobody waits any more for the neighbour that has not asked some of a turn yet, monotonic ms. */
+export const turnEnds = ({ asking }: HaState): readonly number[] =>
+  [...asking.values()].flatMap(({ turn: { sinceMs } }) => (sinceMs === null ? [] : [sinceMs + turnPatienceMs]));
 
 function countRound({ turn }: Asking, from: PeerName, listed: ReadonlySet<Uid>): void {
   const rounds = turn.rounds.get(from) ?? { listed: 0, all: 0 };
@@ -103,10 +110,11 @@ function countRound({ turn }: Asking, from: PeerName, listed: ReadonlySet<Uid>):
   const isOfTurn = turn.vms.size > 0 && [...turn.vms].every((vm) => listed.has(vm));
   turn.rounds.set(from, { listed: rounds.listed + (isOfTurn ? 1 : 0), all: rounds.all + 1 });
 }
-function isOver({ turn, peers }: Asking): boolean {
+function isOver({ turn, peers }: Asking, nowMs: number): boolean {
   const rounds = peers.map((peer) => turn.rounds.get(peer) ?? { listed: 0, all: 0 });
   if (peers.length === 0) return false;
-  if (rounds.some(({ listed }) => listed >= enoughRounds.ofOne)) return true;
+  const isLate = turn.sinceMs !== null && nowMs - turn.sinceMs >= turnPatienceMs;
+  if (isLate && rounds.some(({ listed }) => listed >= enoughRounds.listed)) return true;
   // A host of an earlier version asks no machine at all.
   return rounds.every(({ listed, all }) => listed >= enoughRounds.listed || all >= enoughRounds.unlisted);
 }
@@ -115,14 +123,15 @@ function isOver({ turn, peers }: Asking): boolean {
  * Which machines are asked now: no more than a host asks at once. Where there are more they have their turns, those first that were asked
  * longest ago.
  */
-function turnOf(asking: Asking, candidates: readonly ProbedMachine[]): readonly ProbedMachine[] {
+function turnOf(asking: Asking, candidates: readonly ProbedMachine[], nowMs: number): readonly ProbedMachine[] {
   const { turn, lastTurn } = asking;
   const same = candidates.filter(({ vm }) => turn.vms.has(vm));
-  const isNext = candidates.length <= mostProbed || same.length === 0 || isOver(asking);
+  const isNext = candidates.length <= mostProbed || same.length === 0 || isOver(asking, nowMs);
   const now = isNext ? nextTurn(candidates, lastTurn) : same;
   if (isNext && now.some(({ vm }) => !turn.vms.has(vm))) {
     asking.turns += 1;
-    asking.turn = { vms: new Set(now.map(({ vm }) => vm)), rounds: new Map() };
+    const sinceMs = candidates.length <= mostProbed ? null : nowMs;
+    asking.turn = { vms: new Set(now.map(({ vm }) => vm)), sinceMs, rounds: new Map() };
     for (const { vm } of now) lastTurn.set(vm, asking.turns);
   } else if (now.length < turn.vms.size) asking.turn = { ...turn, vms: new Set(now.map(({ vm }) => vm)) };
   return [...now].sort(byName);
@@ -169,7 +178,7 @@ function settleHost(state: HaState, host: HostName): void {
   asking.sinceMs = isDueAnew ? nowMs : sinceMs;
   const candidates = candidatesAt(state, host);
   asking.patienceMs = Math.max(asking.patienceMs, patienceFor(candidates.length));
-  const machines = turnOf(asking, candidates);
+  const machines = turnOf(asking, candidates, nowMs);
   const wanted = { host, address, mac, ...(machines.length === 0 ? {} : { machines }) };
   for (const peer of peers) desire(outbox, peer, key, wanted);
   state.asking.set(host, asking);

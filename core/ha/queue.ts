@@ -31,7 +31,7 @@ import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item
 import { settleOrderly } from "./orderly/orderly.ts";
 import { afterFencingMs, isFurther, settleAsked } from "./power/asked.ts";
 import { isReadOff } from "./power/power-state.ts";
-import { isAskingAbout, settleProbes } from "./probes.ts";
+import { isAskingAbout, settleProbes, turnEnds } from "./probes.ts";
 import { fixed } from "./settings.ts";
 import {
   forgetItem,
@@ -332,6 +332,7 @@ function setPatience(state: HaState): void {
     ...[...asking.values()].map(({ sinceMs, patienceMs }) => (sinceMs ?? nowMs) + patienceMs),
     ...[...looking.values()].map((sinceMs) => (sinceMs ?? nowMs) + requestPatienceMs),
     ...[...unheard.values()].map((sinceMs) => sinceMs + unheardMs),
+    ...turnEnds(state),
   ].filter((ms) => ms > nowMs);
   const dueMs = ends.length === 0 ? null : Math.min(...ends);
   if (dueMs === state.patienceDueMs) return;

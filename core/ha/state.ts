@@ -157,6 +157,8 @@ export interface Asking {
 }
 interface Turn {
   readonly vms: ReadonlySet<Uid>;
+  /** Since when it goes on, monotonic ms; null: all are asked at once. */
+  readonly sinceMs: number | null;
   readonly rounds: Map<PeerName, { readonly listed: number; readonly all: number }>;
 }
 export const createAsking = (): Asking => ({
@@ -164,7 +166,7 @@ export const createAsking = (): Asking => ({
   strays: new Set(),
   sinceMs: null,
   patienceMs: 0,
-  turn: { vms: new Set(), rounds: new Map() },
+  turn: { vms: new Set(), sinceMs: null, rounds: new Map() },
   turns: 0,
   lastTurn: new Map(),
 });

@@ -255,11 +255,24 @@ test("nobody waits for turns without end, nor for one neighbour that is silent",
   const first = (silent.wanted() as { readonly machines: Json }).machines;
   assert.equal(turn(), 0);
   silent.says("h2", 1, first as never);
-  for (const asked of [1, 2]) {
-    const said = (first as readonly { readonly vm: string }[]).map(({ vm }) => ({ vm, answered: 0 }));
-    silent.says("h2", asked, said);
-  }
-  assert.equal(turn(), 1, "who has asked twice goes on");
+  const said = (first as readonly { readonly vm: string }[]).map(({ vm }) => ({ vm, answered: 0 }));
+  for (const asked of [2, 3, 4]) silent.says("h2", asked, said);
+  assert.equal(silent.world.state.patienceDueMs, silent.world.ms + 2000);
+  assert.equal(turn(), 0, "who says at once that it has asked, again and again, leaves the other its time");
+  const after = (ms: number): void => {
+    silent.world.ms += ms;
+    silent.world.give({ kind: "timer", name: "asked" });
+  };
+  after(1999);
+  assert.equal(turn(), 0);
+  after(1);
+  assert.equal(turn(), 1, "after two seconds nobody waits for one that is silent");
+  const unasked = begin(mostProbed);
+  const now = (): Json => (unasked.wanted() as { readonly machines: Json }).machines;
+  const before = now();
+  unasked.world.ms += 2000;
+  unasked.world.give({ kind: "timer", name: "asked" });
+  assert.deepEqual(now(), before, "no turn is over in which nobody has asked");
 });
 
 test("one without an address is asked nowhere, nor one that is not looked into", () => {
