@@ -1,7 +1,7 @@
 import type { Json } from "../../../model/json/json.ts";
 import { type ActualPresenceCall, presenceKey } from "../../documents/presence.ts";
 import { isObject, log, write } from "../../outbox.ts";
-import { type GroupState, type HostView, isGone, type Life, publish } from "./state.ts";
+import { type GroupState, type HostView, isGone, type Life, liveHosts, publish } from "./state.ts";
 
 /**
  * Calls: how a member of the Presence group knows whom it hears now. A connection says it only 8 to 10 s after the last that
@@ -69,12 +69,10 @@ const hasAnswered = (state: GroupState, { answers, answered }: HostView, call: n
   !answers || (answered >= call && answered <= state.call);
 
 function hearsHalf(state: GroupState, call: number): boolean {
-  let live = 0;
   let heard = 0;
   for (const view of state.hosts.values()) {
     if (isGone(view)) continue;
-    live += 1;
     if (view.reachable === true && hasAnswered(state, view, call)) heard += 1;
   }
-  return 2 * heard >= live;
+  return 2 * heard >= liveHosts(state);
 }

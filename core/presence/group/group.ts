@@ -67,6 +67,7 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
     options,
     outbox: createOutbox(restored),
     hosts: new Map(),
+    live: null,
     members: new Set(),
     silent: new Set(options.members.filter((member) => member !== options.self)),
     alone: null,
@@ -201,6 +202,7 @@ function takeFromHost(
     if (isGone(view) !== (life === null)) view.sinceMs = wallMs;
     view.left = life === null && (view.left || !isGone(view));
     view.self = life;
+    state.live = null;
     if (isObject(value)) view.answers = value.answers === true;
     noteLife(state, view, value);
     noteReturn(state, view);
@@ -379,6 +381,7 @@ function declare(state: GroupState, view: HostView, said: ActualPresenceDeath, w
   const death = laterDeath(before, said);
   if (death === null) return;
   view.declared = death;
+  state.live = null;
   write(state.outbox, deathRecord(view.host), death);
   publish(state, presenceKey.death(view.host), death);
   if (isGone(view)) sayMissed(state, view, null);

@@ -1,5 +1,5 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
-import { type GroupState, type HostView, isGone, type Life, thresholdCap, thresholdOf } from "./state.ts";
+import { type GroupState, type HostView, isGone, type Life, liveHosts, thresholdCap, thresholdOf } from "./state.ts";
 
 /*
  * How many hosts say that another one does not answer: reports count for a vote, and doubts, which come some seconds before, for who asks further.
@@ -30,9 +30,7 @@ export function isSuspected(
 ): { readonly for: "votes" | "questions" } | null {
   const { left, reports, doubts } = view;
   if (left || reports.size + doubts.size === 0) return null;
-  let live = 0;
-  for (const host of state.hosts.values()) if (!isGone(host)) live += 1;
-  const threshold = thresholdOf(live, state.options.threshold ?? thresholdCap);
+  const threshold = thresholdOf(liveHosts(state), state.options.threshold ?? thresholdCap);
   if (reportersOf(state, view, life) > threshold) return { for: "votes" };
   return reportersOf(state, view, life, doubts) > threshold ? { for: "questions" } : null;
 }

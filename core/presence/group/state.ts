@@ -53,6 +53,8 @@ export interface GroupState {
   options: GroupOptions;
   readonly outbox: Outbox;
   readonly hosts: Map<HostName, HostView>;
+  /** How many of them are not gone; null: to be counted. Each doubt asks, and of a lost host there are as many as hosts. */
+  live: number | null;
   /** Other members that are in step. */
   readonly members: Set<PeerName>;
   /** Other members that nothing was said about yet. */
@@ -78,6 +80,15 @@ export const thresholdCap = 3;
 /** Its last life was declared over, or it said goodbye, or it was never there. */
 export const isGone = ({ self, declared }: HostView): boolean =>
   self === null || (declared !== null && declared.generation >= self.generation);
+
+/** How many hosts are alive as far as is known. Whoever changes what `isGone` looks at has them counted anew. */
+export function liveHosts(state: GroupState): number {
+  if (state.live !== null) return state.live;
+  let live = 0;
+  for (const view of state.hosts.values()) if (!isGone(view)) live += 1;
+  state.live = live;
+  return live;
+}
 
 /**
  * More distinct hosts than this must report a host. A few in a large installation; among few hosts less than half of the
