@@ -17,6 +17,7 @@ import { askedBy } from "../observation/asked-by.ts";
 import { askEnds } from "../presence/ask-ends.ts";
 import type { Asked, Further } from "../process/asked.ts";
 import { listPeers } from "../transport/peers.ts";
+import { carryOut } from "./carry-out.ts";
 
 /*
  * Power at the HA Manager's edge. Passwords are sealed with a key of this process' own directory before its service has them, and opened
@@ -57,16 +58,18 @@ const askHost = async (
 export const followOrders = (configuration: ProcessConfiguration, asked: Asked, seal: Seal): (() => void) => {
   let isStopped = false;
   const under = new Set<string>();
-  const carryOut = async ({ host, nonce, action, controller, by }: DueOrder): Promise<void> => {
-    const { sealed, ...rest } = controller;
+  const carry = async (order: DueOrder): Promise<void> => {
+    const { host, nonce } = order;
+    const { sealed, ...rest } = order.controller;
     const password = seal.open(sealed);
-    let said: PowerReading | null = null;
-    // Another one is asked only where the first did not answer at all: an order is given once.
-    const [first, second] = by;
-    if (password !== null && first !== undefined)
-      said = await askHost(configuration, first, action, { ...rest, password });
-    if (said === null && password !== null && second !== undefined)
-      said = await askHost(configuration, second, "read", { ...rest, password });
+    const said =
+      password === null
+        ? null
+        : await carryOut(
+            order,
+            (executor, what) => askHost(configuration, executor, what, { ...rest, password }),
+            (ms) => sleep(ms, undefined, { ref: false }),
+          );
     const reason =
       password === null
         ? `its password was sealed elsewhere: register the controller of ${host} anew`
@@ -75,11 +78,11 @@ export const followOrders = (configuration: ProcessConfiguration, asked: Asked, 
     await asked.service?.request(toJson({ kind: "ha-power-read", host, nonce, ...reading }));
   };
   const look = async (): Promise<void> => {
-    const due = ((await asked.service?.request({ kind: "ha-power-next" })) ?? []) as unknown as readonly DueOrder[];
+    const next = toJson({ kind: "ha-power-next", under: [...under] });
+    const due = ((await asked.service?.request(next)) ?? []) as unknown as readonly DueOrder[];
     for (const order of due) {
-      if (under.has(order.host)) continue;
       under.add(order.host);
-      void carryOut(order)
+      void carry(order)
         .catch(() => undefined)
         .finally(() => under.delete(order.host));
     }

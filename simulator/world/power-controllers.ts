@@ -4,6 +4,7 @@ import type { DueOrder } from "../../core/ha/power/orders.ts";
 import type { EndAnswer } from "../../core/presence/group/end.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import { type CarriedOut, carryOut } from "../../runtime/ha/carry-out.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
 import type { Random } from "../kernel/random.ts";
@@ -62,14 +63,18 @@ export class PowerControllers {
     const under = new Set<string>();
     const look = async (): Promise<void> => {
       await life.request({ kind: "ha-power-wait" });
-      const due = (await life.request({ kind: "ha-power-next" })) as unknown as readonly DueOrder[];
+      const due = (await life.request({ kind: "ha-power-next", under: [...under] })) as unknown as readonly DueOrder[];
       for (const order of due) {
-        if (under.has(order.host)) continue;
         under.add(order.host);
-        this.#carryOut(life, order, (reading) => {
+        void this.#carryOut(life, order).then((said) => {
           under.delete(order.host);
-          const said = { kind: "ha-power-read", host: order.host, nonce: order.nonce, ...reading } as unknown as Json;
-          void life.request(said);
+          const reading = said ?? nothing;
+          void life.request({
+            kind: "ha-power-read",
+            host: order.host,
+            nonce: order.nonce,
+            ...reading,
+          } as unknown as Json);
         });
       }
       const ends = (await life.request({ kind: "ha-ends-next" })) as unknown as readonly DueEnd[];
@@ -97,26 +102,26 @@ export class PowerControllers {
     if (say === "over" && life.isAlive()) await life.request({ kind: "ha-end-told", host, boot });
   }
 
-  #carryOut(life: Life, { host, action, by }: DueOrder, done: (reading: PowerReading) => void): void {
-    const [first, second] = by;
-    this.#ask(life, first, { host, action }, (said) => {
-      if (said !== null) done(said);
-      // An order is given once: where nobody said what became of it, it is read.
-      else this.#ask(life, second, { host, action: "read" }, (other) => done(other ?? nothing));
-    });
+  #carryOut(life: Life, order: DueOrder): Promise<CarriedOut> {
+    const { host } = order;
+    return carryOut(
+      order,
+      (by, action) => new Promise((resolve) => this.#ask(life, by, { host, action }, resolve)),
+      (ms) => new Promise((resolve) => void life.after(ms, () => resolve(undefined))),
+    );
   }
 
   /** Null: that host did not answer. */
   #ask(
     life: Life,
-    by: string | undefined,
+    by: PeerName,
     { host, action }: { readonly host: HostName; readonly action: PowerAction },
     done: (reading: PowerReading | null) => void,
   ): void {
     const { kernel } = this.#installation;
-    const executor = hostName(by?.slice("host.".length) ?? "");
-    if (by === undefined || !this.#runs(executor)) {
-      life.after(by === undefined ? 0 : edgePatienceMs, () => done(null));
+    const executor = hostName(by.slice("host.".length));
+    if (!this.#runs(executor)) {
+      life.after(edgePatienceMs, () => done(null));
       return;
     }
     const untilMs = kernel.clock.nowMs + hostPatienceMs;

@@ -1,4 +1,11 @@
-import { type HostName, hostName, hostPeer, type PeerName, type Uid } from "../../../model/cell/identifiers.ts";
+import {
+  type HostName,
+  hostName,
+  hostPeer,
+  type PeerName,
+  peerName,
+  type Uid,
+} from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
@@ -9,6 +16,7 @@ import { isSuspected, suspectedHosts } from "../suspicions.ts";
 import { afterFencingMs } from "./asked.ts";
 import { isSamePlug, isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
 import { answerEnds, dueEnds } from "./ends.ts";
+import { executorsFor, noteAnswered, noteNamed } from "./executors.ts";
 import { begunBoot, isReadOff, type Order, type PowerOff, type Registered, showsLater } from "./power-state.ts";
 
 /*
@@ -18,7 +26,7 @@ import { begunBoot, isReadOff, type Order, type PowerOff, type Registered, shows
  * host was in when the order was given: whatever it boots into next is a later one.
  */
 
-/** What the edge is to have carried out: by one of these hosts. */
+/** What the edge is to have carried out: by the first of these hosts; where that does not answer, the second reads. */
 export interface DueOrder {
   readonly host: HostName;
   readonly nonce: number;
@@ -44,7 +52,7 @@ export function takePower(state: HaState, id: number, request: Json, now: Instan
 function answerTo(state: HaState, request: Json, now: Instant): Json | undefined {
   if (!isObject(request)) return undefined;
   const { kind, host } = request;
-  if (kind === "ha-power-next") return toJson(nextOrders(state, now));
+  if (kind === "ha-power-next") return toJson(nextOrders(state, now, hostsIn(request.under ?? null)));
   if (typeof host !== "string") return undefined;
   const name = hostName(host);
   if (kind === "ha-power-register") {
@@ -90,16 +98,22 @@ function forget({ outbox, power }: HaState, host: HostName): void {
   ] as const)
     if (records.delete(host)) write(outbox, `${kind}/${host}`, null);
   power.open.delete(host);
+  power.executors.delete(host);
   power.said.delete(host);
 }
 
-function nextOrders(state: HaState, now: Instant): readonly DueOrder[] {
+const hostsIn = (said: Json): ReadonlySet<string> =>
+  new Set(Array.isArray(said) ? said.filter((each) => typeof each === "string") : []);
+
+/** @param under hosts of which the edge still has an order carried out: it would drop another one */
+function nextOrders(state: HaState, now: Instant, under: ReadonlySet<string>): readonly DueOrder[] {
   const due: DueOrder[] = [];
   const { registered, orders } = state.power;
   const lastAt = ({ host }: Registered): number => orders.get(host)?.at ?? 0;
   // Whoever was asked longest ago comes first: where many are lost each has its turn.
   const turns = [...registered.values()].sort((one, other) => lastAt(one) - lastAt(other));
   for (const { host, uuid: _uuid, ...controller } of turns) {
+    if (under.has(host)) continue;
     const wanted = whatIsDue(state, host, now);
     if (wanted === null || underWay(state, host, now) >= state.settings.workers) continue;
     const nonce = (state.power.orders.get(host)?.nonce ?? 0) + 1;
@@ -112,6 +126,7 @@ function nextOrders(state: HaState, now: Instant): readonly DueOrder[] {
     state.power.orders.set(host, order);
     state.power.open.set(host, nonce);
     state.power.openedMs.set(host, now.ms);
+    noteNamed(state, host, by);
     if (order.action === "off") log(state.outbox, "ha/power-off", { host, boot: order.boot });
     due.push({ host, nonce, action: order.action, controller, by });
   }
@@ -152,14 +167,6 @@ function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "a
   return sinceMs >= readEveryMs ? { action: "read", boot } : null;
 }
 
-const executorsFor = (state: HaState, host: HostName): readonly PeerName[] =>
-  state.options.hosts.filter(
-    (peer) =>
-      peer !== hostPeer(host) &&
-      state.reachable.get(peer) === true &&
-      deathOf(state.deaths, hostName(peer.slice("host.".length))) === null,
-  );
-
 /**
  * Off is what was read as off, of that machine, for an order that is open. Everything else is not known. An agent shows no machine: what it
  * reads counts once it was asked to cut the power in that boot, for a plug of a machine that was off all the time would read so as well.
@@ -170,19 +177,21 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   if (order === undefined || registered === undefined || said.nonce !== order.nonce) return;
   if (power.open.get(host) !== order.nonce) return;
   power.open.delete(host);
+  const isRead = said.power === "on" || said.power === "off";
+  if (!isRead) noteAnswered(state, host, null);
+  else if (typeof said.by === "string") noteAnswered(state, host, peerName(said.by));
   const isAgent = registered.kind === "agent";
   const isThat = isAgent
     ? said.power === "on" || order.offAt !== undefined
     : typeof said.uuid === "string" && isSameUuid(said.uuid, registered.uuid);
   const why = typeof said.reason === "string" ? said.reason : "the controller does not say";
-  const sentence =
-    said.power !== "on" && said.power !== "off"
-      ? why
-      : !isThat
-        ? isAgent
-          ? `${registered.agent} at ${registered.address} reads off, which counts once it was asked to cut the power`
-          : `the controller at ${registered.address} shows the UUID of another machine`
-        : `its controller at ${registered.address} reads ${said.power}`;
+  const sentence = !isRead
+    ? why
+    : !isThat
+      ? isAgent
+        ? `${registered.agent} at ${registered.address} reads off, which counts once it was asked to cut the power`
+        : `the controller at ${registered.address} shows the UUID of another machine`
+      : `its controller at ${registered.address} reads ${said.power}`;
   power.said.set(host, { sentence });
   for (const vm of state.at.get(host) ?? []) state.dirty.add(vm);
   if (said.power !== "off" || !isThat) return;

@@ -33,12 +33,21 @@ export interface PowerOff {
 export interface SaidPower {
   readonly sentence: string;
 }
+/** Who has carried out orders about a host. Not durable: after a start it is found out anew. */
+export interface Executors {
+  /** Who was named for the last order. */
+  readonly named: readonly PeerName[];
+  /** Who answered last, and who did not; null: nobody has. */
+  readonly answered: PeerName | null;
+  readonly silent: ReadonlySet<PeerName>;
+}
 export interface PowerState {
   readonly registered: Map<HostName, Registered>;
   readonly orders: Map<HostName, Order>;
   /** Orders of this process that nobody has answered yet, and when the last one of a host was given, monotonic ms. */
   readonly open: Map<HostName, number>;
   readonly openedMs: Map<HostName, number>;
+  readonly executors: Map<HostName, Executors>;
   readonly offs: Map<HostName, PowerOff>;
   /** By host, the boot that it said last that it is in. Records `boot/<host>`. */
   readonly boots: Map<HostName, number>;
@@ -62,6 +71,7 @@ export const createPower = (isElsewhere = false): PowerState => ({
   orders: new Map(),
   open: new Map(),
   openedMs: new Map(),
+  executors: new Map(),
   offs: new Map(),
   said: new Map(),
   boots: new Map(),

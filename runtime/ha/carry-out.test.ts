@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PowerReading } from "../../core/ha/power/controller.ts";
+import type { DueOrder } from "../../core/ha/power/orders.ts";
+import { hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { type CarriedOut, carryOut } from "./carry-out.ts";
+
+const [h2, h3] = [peerName("host.h2"), peerName("host.h3")];
+const order = (action: "read" | "off", by: readonly PeerName[], kind: "ipmi" | "agent" = "ipmi"): DueOrder => ({
+  host: hostName("h1"),
+  nonce: 1,
+  action,
+  by,
+  controller: { kind, address: "10.9.0.1", user: "cells", sealed: "", host: hostName("h1"), uuid: "" } as never,
+});
+const reading = (power: PowerReading["power"], reason: string | null = null): PowerReading => ({
+  power,
+  uuid: "u",
+  reason,
+});
+
+/** One order under way: a test says who answers what when. */
+const begin = (due: DueOrder) => {
+  const asked: string[] = [];
+  const answers = new Map<PeerName, (said: PowerReading | null) => void>();
+  let isLate = (): void => assert.fail("nobody waits");
+  const over = carryOut(
+    due,
+    (by, what) =>
+      new Promise((resolve) => {
+        asked.push(`${by} ${what}`);
+        answers.set(by, resolve);
+      }),
+    () =>
+      new Promise((resolve) => {
+        isLate = () => resolve(undefined);
+      }),
+  );
+  let result: CarriedOut | undefined;
+  void over.then((said) => {
+    result = said;
+  });
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  return {
+    asked,
+    late: async () => {
+      isLate();
+      await settle();
+    },
+    says: async (by: PeerName, said: PowerReading | null) => {
+      answers.get(by)?.(said);
+      await settle();
+    },
+    result: () => (result === undefined ? "none yet" : result === null ? "nobody" : `${result.by} ${result.power}`),
+  };
+};
+
+test("who is asked first and answers is alone", async () => {
+  const one = begin(order("off", [h2, h3]));
+  await one.says(h2, reading("off"));
+  assert.deepEqual([one.asked, one.result()], [["host.h2 off"], "host.h2 off"]);
+});
+
+test("where the first says nothing for a while another one reads, and the order is given once", async () => {
+  const read = begin(order("read", [h2, h3]));
+  await read.late();
+  assert.deepEqual(read.asked, ["host.h2 read", "host.h3 read"]);
+  await read.says(h3, reading("on"));
+  assert.equal(read.result(), "host.h3 on", "nobody waits for the first");
+  const off = begin(order("off", [h2, h3]));
+  await off.late();
+  assert.deepEqual(off.asked, ["host.h2 off", "host.h3 read"]);
+  await off.says(h3, reading("off"));
+  assert.equal(off.result(), "host.h3 off");
+});
+
+test("on says nothing of a power that is being cut before the first has answered", async () => {
+  const off = begin(order("off", [h2, h3]));
+  await off.late();
+  await off.says(h3, reading("on"));
+  assert.equal(off.result(), "none yet");
+  await off.says(h2, reading("off"));
+  assert.equal(off.result(), "host.h2 off");
+  const lost = begin(order("off", [h2, h3]));
+  await lost.late();
+  await lost.says(h3, reading("on"));
+  await lost.says(h2, null);
+  assert.equal(lost.result(), "host.h3 on");
+});
+
+test("where the first cannot reach the controller another one reads at once; nobody, where none can", async () => {
+  const one = begin(order("read", [h2, h3]));
+  await one.says(h2, reading(null, "no way there"));
+  assert.deepEqual(one.asked, ["host.h2 read", "host.h3 read"]);
+  await one.says(h3, reading("off"));
+  assert.equal(one.result(), "host.h3 off");
+  const none = begin(order("read", [h2, h3]));
+  await none.says(h2, null);
+  await none.says(h3, null);
+  assert.equal(none.result(), "nobody");
+  const alone = begin(order("read", [h2]));
+  await alone.late();
+  assert.equal(alone.result(), "none yet", "a single one has all of its time");
+  await alone.says(h2, reading("on"));
+  assert.equal(alone.result(), "host.h2 on");
+  assert.equal(begin(order("read", [])).asked.length, 0);
+});
+
+test("a device of an agent is asked by one at a time", async () => {
+  const one = begin(order("off", [h2, h3], "agent"));
+  await assert.rejects(one.late(), /nobody waits/);
+  assert.deepEqual(one.asked, ["host.h2 off"]);
+  await one.says(h2, null);
+  assert.deepEqual(one.asked, ["host.h2 off", "host.h3 read"]);
+});
