@@ -254,6 +254,10 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/storage/uploads.test.ts",
     "two uploads of an account are under way at a time",
   ],
+  "that broke off: send it from its beginning": [
+    "gateway/storage/resumed.test.ts",
+    "less than a MiB is not kept, and is sent again",
+  ],
   "as it has places left for others, and these are taken; try again when one is done": [
     "gateway/storage/uploads.test.ts",
     "those of one domain have as many places of a server as they leave to others, whoever of it is slow",

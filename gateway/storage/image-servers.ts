@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { boolean, list, nullable, number, record, type Schema, text } from "../../model/contract/schema.ts";
+import { boolean, list, nullable, number, oneOf, record, type Schema, text } from "../../model/contract/schema.ts";
 import type { OutgoingPeerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { askPeer } from "../requests/ask-peer.ts";
@@ -20,6 +20,19 @@ export interface Staged extends Omit<ServerImage, "provided"> {
 const parts = { name: text(), digest: text(), sizeMiB: number };
 const serverImages = list(record<ServerImage>({ ...parts, provided: boolean }));
 export const stagedImage = record<Staged>({ ...parts, id: nullable(text()) });
+/** What a server has of an upload that broke off. */
+export interface ServerPart {
+  readonly format: "raw" | "qcow2";
+  readonly length: number;
+  readonly received: number;
+  readonly digest: string;
+}
+const serverPart = record<ServerPart>({
+  format: oneOf("raw", "qcow2"),
+  length: number,
+  received: number,
+  digest: text(),
+});
 export interface Failure {
   readonly server: string;
   readonly status: number;
@@ -45,6 +58,7 @@ export interface ImageServers {
   /** In the order of their names. */
   readonly names: () => Promise<readonly string[]>;
   readonly lists: () => Promise<readonly Told<readonly ServerImage[]>[]>;
+  readonly parts: (name: string) => Promise<readonly Told<ServerPart>[]>;
 }
 export function createImageServers(configuration: ProcessConfiguration): ImageServers {
   const ask: AskServer = async (server, { timeoutMs, ...request }, schema) => {
@@ -70,11 +84,11 @@ export function createImageServers(configuration: ProcessConfiguration): ImageSe
       .map((peer) => peer.slice("agent.".length))
       .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   };
-  const lists = async () =>
+  const askAll = async <T>(path: string, schema: Schema<T>): Promise<readonly Told<T>[]> =>
     Promise.all(
-      (await names()).map((server) =>
-        ask(server, { method: "GET", path: "/images", timeoutMs: answerTimeoutMs }, serverImages),
-      ),
+      (await names()).map((server) => ask(server, { method: "GET", path, timeoutMs: answerTimeoutMs }, schema)),
     );
-  return { ask, names, lists };
+  const lists = () => askAll("/images", serverImages);
+  const parts = (name: string) => askAll(`/images/${name}`, serverPart);
+  return { ask, names, lists, parts };
 }

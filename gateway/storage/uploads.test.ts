@@ -2,111 +2,40 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
-import { type FastifyInstance, fastify } from "fastify";
-import { createImageEdge } from "../../host/storage-agent/images/image-edge.ts";
 import { makeGood, withBackingFile } from "../../host/storage-agent/images/image-hostile.testing.ts";
-import { ImageStore } from "../../host/storage-agent/images/image-store.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { builtInRoles } from "../../model/contract/tenancy/rules.ts";
 import type { Upload } from "../../model/contract/tenancy/volumes/uploads.ts";
-import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
-import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
-import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { RefusedError } from "../requests/refused.ts";
-import { registerUploads, type UploadLimits } from "./uploads.ts";
+import { servePeers } from "../../runtime/http/https.ts";
+import { eventually } from "../../runtime/installation.testing.ts";
+import { UploadScene } from "./uploads.testing.ts";
 
-/** Uploads of users at the gateway before a real store of images, with its walls. Who they are, a stand-in for `tenancy` says. Needs root. */
-const people: Readonly<Record<string, { readonly account: string; readonly role: string }>> = {
-  ann: { account: "ROOT/acme/dev", role: "user" },
-  amy: { account: "ROOT/acme/dev", role: "reader" },
-  al: { account: "ROOT/acme/dev", role: "user" },
-  ops: { account: "ROOT/acme/ops", role: "user" },
-  bob: { account: "ROOT/bank/core", role: "user" },
-};
+/** Uploads of users at the gateway before a real store of images, with its walls. Needs root. */
 const pace = { least: 1024, periodMs: 500 };
 /** At a door of its own. So long for each octet that the shorter of two uploads has not as much time as the longer one, by far. */
 const hurried = { leastMs: 1500, octetsPerS: 64 * 1024, mostMs: 3_600_000 };
 let hurriedPort = 0;
-const apps: FastifyInstance[] = [];
 const uploadMiB = 32;
-let installation: TestInstallation;
-let store: ImageStore;
+let scene: UploadScene;
 let directory = "";
-
 let port = 0;
 let good = "";
-const servers: PeerServer[] = [];
-const records: string[] = [];
 const skip = process.getuid?.() === 0 ? false : "needs root, for namespaces";
-
-async function door(
-  configuration: ProcessConfiguration,
-  limits: Partial<UploadLimits>,
-): Promise<readonly [FastifyInstance, number]> {
-  const made = fastify({ forceCloseConnections: true });
-  made.removeAllContentTypeParsers();
-  made.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  made.setErrorHandler((error, _request, reply) => {
-    if (error instanceof RefusedError) reply.code(error.statusCode).send({ error: error.refusal });
-    else reply.code(500).send({ error: { code: "internal", message: String(error) } });
-  });
-  registerUploads(made, {
-    configuration,
-    isOperator: (authorization) => authorization === "Bearer operator",
-    receivers: async () => (address) => address === "127.0.0.2",
-    limits: { pace, ...limits },
-  });
-  apps.push(made);
-  await made.listen({ host: "127.0.0.1", port: 0 });
-  return [made, (made.server.address() as AddressInfo).port];
-}
 
 before(async () => {
   if (skip !== false) return;
-  installation = await createTestInstallation("uploads");
-  const { configuration: ofAgent } = await installation.configure(peerName("agent.s1"), { change: { role: "agent" } });
-  directory = ofAgent.directory;
-  const imagesDirectory = join(installation.directory, "provided");
-  await mkdir(imagesDirectory);
-  const places = { directory, imagesDirectory };
-  store = new ImageStore({ ...places, limits: { uploadMiB }, log: () => undefined, changed: () => undefined });
-  await store.prepare();
-  const edge = createImageEdge(
-    places,
-    store,
-    async ({ who, verb, target }) => void records.push(`${who} ${verb} ${target}`),
-  );
-  servers.push(await servePeers(ofAgent, async (incoming, response) => void (await edge(incoming, response))));
-  const { configuration: ofTenancy } = await installation.configure(peerName("tenancy"));
-  servers.push(
-    await servePeers(ofTenancy, ({ headers }, response) => {
-      const name = String(headers.authorization).replace("Bearer ", "");
-      const { account, role } = people[name] ?? {};
-      if (account === undefined)
-        return void response.writeHead(401).end('{"error":{"code":"unauthorized","message":"who?"}}');
-      const { rules = [] } = builtInRoles.find((each) => each.name === role) ?? {};
-      response.end(
-        JSON.stringify({ user: { uid: name, name, domain: "ROOT/acme", account }, reach: "account", rules }),
-      );
-    }),
-  );
-  const { configuration } = await installation.configure(peerName("gateway"), { change: { role: "gateway" } });
-  [, port] = await door(configuration, {});
-  [, hurriedPort] = await door(configuration, { pace: { least: 1, periodMs: 3_600_000 }, lasts: hurried });
-  good = makeGood(join(installation.directory, "good.qcow2"));
+  scene = await UploadScene.make("uploads", { uploadMiB });
+  directory = scene.directory;
+  port = await scene.door({ pace });
+  hurriedPort = await scene.door({ pace: { least: 1, periodMs: 3_600_000 }, lasts: hurried });
+  good = makeGood(join(scene.installation.directory, "good.qcow2"));
 });
 after(async () => {
-  if (skip !== false) return;
-  await Promise.all(apps.map((each) => each.close()));
-  await Promise.all(servers.map((server) => server.stop()));
-  await store.close();
-  await installation.remove();
+  if (skip === false) await scene.end();
 });
 
 const idOf = (): string => randomBytes(16).toString("hex");
@@ -168,7 +97,7 @@ describe("uploads", { skip }, () => {
     assert.deepEqual(kept(), [other.json.image]);
     await gone("bob", id);
     nothingStays();
-    assert.deepEqual(records.splice(0), [
+    assert.deepEqual(scene.records.splice(0), [
       `ann@ROOT/acme putUpload ${made.json.image}`,
       `bob@ROOT/acme putUpload ${other.json.image}`,
       `al@ROOT/acme removeUpload ${made.json.image}`,
@@ -183,10 +112,10 @@ describe("uploads", { skip }, () => {
     assert.match(wrong.said, /upload\/sha256.*nothing of them is kept/);
     nothingStays();
     assert.equal((await put("ann", id)).status, 200);
-    records.length = 0;
+    scene.records.length = 0;
     assert.equal((await put("ann", id)).status, 200);
     assert.equal((await put("ann", id, bytes, "")).status, 200, "the same bytes, though nobody said which");
-    assert.deepEqual(records.splice(0), [], "it is the same upload");
+    assert.deepEqual(scene.records.splice(0), [], "it is the same upload");
     const others = Buffer.alloc(2 ** 20, 8);
     const other = await put("ann", id, others);
     assert.equal(other.status, 409, other.said);
@@ -199,7 +128,7 @@ describe("uploads", { skip }, () => {
     const id = idOf();
     assert.equal((await put("ann", id)).status, 200);
     const name = peerName("agent.s2");
-    const { configuration: ofOther } = await installation.configure(name, { change: { role: "agent" } });
+    const { configuration: ofOther } = await scene.installation.configure(name, { change: { role: "agent" } });
     let sent = 0;
     const other = await servePeers(ofOther, ({ method, body }, response) => {
       if (method !== "GET") sent += 1;
@@ -216,7 +145,7 @@ describe("uploads", { skip }, () => {
       }
     } finally {
       await other.stop();
-      await installation.forget(name);
+      await scene.installation.forget(name);
     }
     assert.deepEqual(await listed("ann"), [id]);
     await gone("ann", id);
@@ -267,7 +196,7 @@ describe("uploads", { skip }, () => {
   });
 
   test("a hostile image is refused behind the walls of images, and a sound one of the same format is taken", async () => {
-    const evil = readFileSync(withBackingFile(installation.directory, good, "evil.qcow2", "/etc/passwd"));
+    const evil = readFileSync(withBackingFile(scene.installation.directory, good, "evil.qcow2", "/etc/passwd"));
     const id = idOf();
     const refused = await ask("ann", "PUT", `/uploads/${id}?format=qcow2`, evil);
     assert.equal(refused.status, 400);

@@ -6,7 +6,13 @@ import { isUpload, uploadImage } from "../../model/cell/image-name.ts";
 import { json } from "../../model/contract/schema.ts";
 import { allows } from "../../model/contract/tenancy/rules.ts";
 import type { WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
-import { type Upload, uploadIdPattern } from "../../model/contract/tenancy/volumes/uploads.ts";
+import {
+  type Rest,
+  restIn,
+  type Upload,
+  type UploadPart,
+  uploadIdPattern,
+} from "../../model/contract/tenancy/volumes/uploads.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { userHeader } from "../../runtime/observation/asked-by.ts";
@@ -22,14 +28,17 @@ import {
   type Failure,
   failed,
   type ServerImage,
+  type ServerPart,
   stagedImage,
+  type Told,
 } from "./image-servers.ts";
 import { drained } from "./spread.ts";
 
 /*
  * Bytes of users, for persistent volumes. At a storage server they are an image like those of the operator, taken in, looked at and converted
  * behind the same walls, but of one server alone, under a name that says whose it is, and for a day. Nobody but the cell of the persistent
- * volumes makes anything of them. They are there as a whole or not at all, so what broke off is asked for again and nothing has to be cleared.
+ * volumes makes anything of them. They are there as a whole or not at all. Of what broke off its server keeps what came, for a while: it alone
+ * knows how far that is, and a gateway that starts again asks it.
  */
 export interface UploadLimits {
   /** `atServer`: as many of users as one storage server takes. */
@@ -68,6 +77,8 @@ interface Asked {
   readonly id: string;
   readonly format: "raw" | "qcow2";
   readonly sha256?: string | undefined;
+  /** What comes of it stays for a while where it breaks off, and may be the beginning already. */
+  readonly goesOn?: boolean;
 }
 interface Found {
   readonly server: string;
@@ -79,6 +90,9 @@ export function registerUploads(app: FastifyInstance, means: UploadMeans): void 
   const askedBy = async (request: FastifyRequest, verb: string): Promise<Person> => whoAsks(means, request, verb);
   serveRoute(app, "listUploads", async ({ request, query }, reply) =>
     pageFor("listUploads", await uploads.list(await askedBy(request, "cell.read")), query, reply),
+  );
+  serveRoute(app, "readUpload", async ({ request, parameters }) =>
+    uploads.part(await askedBy(request, "cell.change"), idIn(parameters.id)),
   );
   serveRoute(app, "fetchUpload", async ({ request, parameters, body }, reply) => {
     if (body === null) throw refused(400, "bad-request", "a URL is needed");
@@ -151,14 +165,31 @@ class Uploads {
 
   async remove({ owner, user }: Person, id: string): Promise<void> {
     const name = uploadImage(owner, id);
-    const having = (await this.#there()).filter(({ image }) => image.name === name);
+    const [whole, parts] = await Promise.all([this.#there(), this.#at.parts(name)]);
+    const having = [...whole.filter(({ image }) => image.name === name), ...partsIn(parts)].map(({ server }) => server);
     if (having.length === 0) throw refused(404, "not-found", `there is no upload ${id}`);
     const headers = userOf(user);
     const told = await Promise.all(
-      having.map(({ server }) => this.#at.ask(server, { method: "DELETE", path: `/images/${name}`, headers }, json)),
+      [...new Set(having)].map((server) =>
+        this.#at.ask(server, { method: "DELETE", path: `/images/${name}`, headers }, json),
+      ),
     );
     const failure = told.filter(failed).find(({ code }) => code !== "image/unknown");
     if (failure !== undefined) throw refusalOf(failure);
+  }
+
+  /** What has come of one that broke off. */
+  async part({ owner }: Person, id: string): Promise<UploadPart> {
+    const name = uploadImage(owner, id);
+    if (this.#names.has(name)) throw isUnderWay();
+    const told = await this.#at.parts(name);
+    // It does not know yet that it broke off.
+    if (told.filter(failed).some(({ code }) => code === "image/under-way")) throw isUnderWay();
+    const [most] = partsIn(told);
+    if (most === undefined)
+      throw refused(404, "not-found", `nothing is kept of an upload ${id} that broke off: send it from its beginning`);
+    const { format, length, received, digest } = most.part;
+    return { id, format, length, offset: received, sha256: digest };
   }
 
   /** The body of a request. */
@@ -166,7 +197,15 @@ class Uploads {
     const length = Number(body.headers["content-length"] ?? Number.NaN);
     if (!Number.isSafeInteger(length) || length < 0)
       throw refused(411, "image/length", "an upload announces its length: Content-Length is missing");
-    return this.#add(asked, async (add) => add(body, length), body);
+    const range = body.headers["content-range"];
+    const rest = range === undefined ? { from: 0, length } : restIn(range);
+    if (rest === null || rest.length - rest.from !== length)
+      throw refused(
+        400,
+        "bad-request",
+        "the `Content-Range` of a rest is `bytes FROM-LAST/LENGTH` up to the end, and its `Content-Length` that of the rest",
+      );
+    return this.#add({ ...asked, goesOn: true }, async (add) => add(body, rest), body);
   }
 
   fetch(url: string, asked: Asked, gone: AbortSignal): Promise<Upload> {
@@ -174,7 +213,7 @@ class Uploads {
     return this.#add(asked, async (add) => {
       const { body, length } = await fetchOutside(url, this.#means, over);
       try {
-        return await add(body, length);
+        return await add(body, { from: 0, length });
       } finally {
         body.destroy();
       }
@@ -190,13 +229,13 @@ class Uploads {
   /** With one of the places that there are. @param unread of whom the rest is of no use if nothing is taken */
   async #add(
     { person, ...asked }: Asked,
-    work: (add: (body: Readable, length: number) => Promise<Upload>) => Promise<Upload>,
+    work: (add: (body: Readable, rest: Rest) => Promise<Upload>) => Promise<Upload>,
     unread?: IncomingMessage,
   ): Promise<Upload> {
     const { underWay, kept } = this.#limits;
     const { owner } = person;
     const name = uploadImage(owner, asked.id);
-    if (this.#names.has(name)) throw refused(409, "conflict", "this upload is under way already");
+    if (this.#names.has(name)) throw isUnderWay();
     if (this.#underWay.all >= underWay.inAll || this.#underWay.of(owner) >= underWay.ofAccount)
       throw refused(
         503,
@@ -206,7 +245,7 @@ class Uploads {
     this.#names.add(name);
     this.#underWay.add(owner, 1);
     try {
-      const lists = await this.#at.lists();
+      const [lists, parts] = await Promise.all([this.#at.lists(), asked.goesOn === true ? this.#at.parts(name) : []]);
       const servers = lists.flatMap((told) => (failed(told) ? [] : [told]));
       if (servers.length === 0) throw refusalOf(lists.filter(failed)[0]);
       const there = foundIn(servers).filter(({ image }) => isUpload(image.name));
@@ -225,9 +264,10 @@ class Uploads {
       if (there.length + this.#underWay.all > kept.inAll)
         throw refused(503, "busy", "too many uploads wait for their volumes");
       // The one that has it says whether it is the same: elsewhere it would be there twice, and which one a volume is made of, chance.
-      const possible = same === undefined ? servers.map(({ server }) => server) : [same.server];
+      const having = same ?? partsIn(parts)[0];
+      const possible = having === undefined ? servers.map(({ server }) => server) : [having.server];
       const { server, leave } = this.#placeAt(possible, person);
-      return await work((body, length) => this.#bring({ ...asked, person, name, server }, body, length)).finally(leave);
+      return await work((body, rest) => this.#bring({ ...asked, person, name, server }, body, rest)).finally(leave);
     } finally {
       this.#names.delete(name);
       this.#underWay.add(owner, -1);
@@ -262,23 +302,23 @@ class Uploads {
 
   /** To one server, which takes them as a whole or not at all. */
   async #bring(
-    { person, name, server, format, sha256 }: Asked & { readonly name: string; readonly server: string },
+    { person, name, server, format, sha256, goesOn }: Asked & { readonly name: string; readonly server: string },
     body: Readable,
-    length: number,
+    { from, length }: Rest,
   ): Promise<Upload> {
     const user = userOf(person.user);
     const way = new PassThrough();
     way.on("error", () => undefined);
     // `keep-alive`: an answer that comes before the body's end must not be lost with a connection closed behind it.
-    const headers = { ...user, "content-length": length, connection: "keep-alive" };
-    const path = `/images/${name}?format=${format}`;
+    const headers = { ...user, "content-length": length - from, connection: "keep-alive" };
+    const path = `/images/${name}?format=${format}${goesOn === true ? "&keep=true" : ""}${from > 0 ? `&from=${from}&of=${length}` : ""}`;
     const answer = this.#at.ask(server, { method: "PUT", path, body: way, headers }, stagedImage).then((told) => {
       way.destroy();
       return told;
     });
     try {
       const { pace, lasts } = this.#limits;
-      const carried = carry(body, way, { pace, lastsMs: lastsMs(lasts, length) });
+      const carried = carry(body, way, { pace, lastsMs: lastsMs(lasts, length - from) });
       // A refusal does not wait for a sender that is silent meanwhile.
       await Promise.race([carried, answer]);
       if (way.destroyed) carried.catch(() => undefined);
@@ -322,6 +362,11 @@ class Uploads {
 const foundIn = (
   servers: readonly { readonly server: string; readonly value: readonly ServerImage[] }[],
 ): readonly Found[] => servers.flatMap(({ server, value }) => value.map((image) => ({ server, image })));
+/** The longest first. */
+const partsIn = (told: readonly Told<ServerPart>[]) =>
+  told
+    .flatMap((each) => (failed(each) ? [] : [{ server: each.server, part: each.value }]))
+    .sort((one, other) => other.part.received - one.part.received);
 const userOf = (user: string | undefined): Readonly<Record<string, string>> =>
   user === undefined ? {} : { [userHeader]: user };
 const shown = ({ image: { name, digest, sizeMiB } }: { readonly image: Omit<ServerImage, "provided"> }): Upload => ({
@@ -330,6 +375,7 @@ const shown = ({ image: { name, digest, sizeMiB } }: { readonly image: Omit<Serv
   sizeMiB,
   image: name,
 });
+const isUnderWay = () => refused(409, "image/under-way", "this upload is under way already");
 const refusalOf = (failure: Failure | undefined) =>
   failure === undefined
     ? refused(503, "image/unreachable", "no storage server is reachable")

@@ -1,14 +1,20 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { addressOf } from "../../../model/contract/client/client.ts";
-import type { Upload } from "../../../model/contract/tenancy/volumes/uploads.ts";
-import type { Client } from "../../connection/client.ts";
+import { restAsWritten, type Upload } from "../../../model/contract/tenancy/volumes/uploads.ts";
+import { type Client, Refused } from "../../connection/client.ts";
 import { formatOf, type ImageFormat, readHead } from "../../connection/image-format.ts";
 import { askLong, sendFile } from "../../connection/upload.ts";
 import type { Context } from "../../context/context.ts";
 import { bytesOf, formatIn, showingSent } from "../../output/sending.ts";
-import { usage } from "../../terminal/failure.ts";
+import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
 
-/* Bytes for a persistent volume, of a file here or behind a URL. They are brought before the volume is asked for. */
+/*
+ * Bytes for a persistent volume, of a file here or behind a URL. They are brought before the volume is asked for. Where the connection breaks
+ * a file's go on where they did, as long as that brings them further.
+ */
 
 export interface Brought {
   readonly upload?: string;
@@ -55,8 +61,99 @@ async function send(
   const seen = format === undefined ? formatOf(await readHead(file)) : null;
   if (seen?.ok === false) throw usage(`${file} ${seen.error}`);
   const known = format ?? seen?.value ?? "raw";
-  const address = addressOf("putUpload", { id }, { format: known, sha256 });
-  return showingSent(context, bytes, (onProgress) =>
-    client.apart<Upload>(address, (url, credential) => sendFile(url, credential, { file, bytes, onProgress })),
+  const sending = { id, file, bytes, format: known, sha256 };
+  return showingSent(context, bytes, (onProgress) => sendOn(context, client, { ...sending, onProgress }));
+}
+
+interface Sending {
+  readonly id: string;
+  readonly file: string;
+  readonly bytes: number;
+  readonly format: ImageFormat;
+  readonly sha256: string | undefined;
+  readonly onProgress: (sentBytes: number) => void;
+}
+/** Tries in a row that bring it no further, and the pauses before them. */
+const mostTries = 12;
+const pauseMs = (tries: number): number => Math.min(15_000, 250 * 2 ** tries);
+/** The gateway gives up whom it hears nothing of for 15 s. */
+const stalledMs = 60_000;
+const MiB = 1024 * 1024;
+
+/** Whether it is the way that failed, and not what is sent. @param before it has failed before: who is busy now is asked again */
+function isOfTheWay(error: unknown, before: boolean): boolean {
+  if (error instanceof Refused)
+    return (
+      [502, 504, ...(before ? [503] : [])].includes(error.status) ||
+      ["upload/broken", "image/under-way", "image/offset"].includes(error.code)
+    );
+  return error instanceof CommandFailure && error.exitCode === exitCodes.unreachable;
+}
+
+async function sendOn(context: Context, client: Client, sending: Sending): Promise<Upload> {
+  let [from, furthest, tries, sent, broke] = [0, 0, 0, false, false];
+  for (;;) {
+    try {
+      return await sendFrom(client, from, { ...sending, onProgress: (at) => told(at) });
+    } catch (error) {
+      if (!sent || !isOfTheWay(error, broke)) throw error;
+      broke = true;
+      const next = await goesOnAt(client, sending, () => {
+        tries += 1;
+        return tries <= mostTries ? sleep(pauseMs(tries), true) : false;
+      });
+      if (next === null) throw error;
+      if (typeof next !== "number") return next;
+      if (next > furthest) [furthest, tries] = [next, 0];
+      from = next;
+      context.terminal.warn(
+        `the connection broke (${(error as Error).message.split(":")[0]}): it goes on at ${(from / MiB).toFixed(1)} MiB`,
+      );
+    }
+  }
+  function told(at: number): void {
+    sent = true;
+    sending.onProgress(at);
+  }
+}
+
+const sendFrom = (client: Client, from: number, { id, format, sha256, ...sending }: Sending): Promise<Upload> =>
+  client.apart<Upload>(addressOf("putUpload", { id }, { format, sha256 }), (url, credential) =>
+    sendFile(url, credential, {
+      ...sending,
+      from,
+      stalledMs,
+      headers: from === 0 ? {} : { "content-range": restAsWritten({ from, length: sending.bytes }) },
+    }),
   );
+
+/** The offset, or what is there as a whole since an answer was lost. Null: nobody says, however often he is asked. @param again waits before each try; false: no more */
+async function goesOnAt(
+  client: Client,
+  { id, file, bytes, format }: Sending,
+  again: () => Promise<true> | false,
+): Promise<number | Upload | null> {
+  for (let more = again(); more !== false; more = again()) {
+    await more;
+    try {
+      const whole = (await client.all("listUploads")).find((each) => each.id === id);
+      if (whole !== undefined) return whole;
+      const part = await client.ask("readUpload", { parameters: { id } });
+      const isOfFile =
+        part.length === bytes && part.format === format && part.sha256 === (await sha256Of(file, part.offset));
+      return isOfFile ? part.offset : 0;
+    } catch (error) {
+      // Nothing is kept of it, or the gateway is older and keeps nothing.
+      if (error instanceof Refused && error.status === 404) return 0;
+      if (!isOfTheWay(error, true)) throw error;
+    }
+  }
+  return null;
+}
+
+/** Of its first so many octets. */
+async function sha256Of(file: string, octets: number): Promise<string> {
+  const hash = createHash("sha256");
+  if (octets > 0) await pipeline(createReadStream(file, { end: octets - 1 }), hash);
+  return hash.digest("hex");
 }

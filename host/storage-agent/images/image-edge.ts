@@ -32,6 +32,9 @@ interface Refusal {
  *
  * GET    /images                              → ServerImage[]
  * PUT    /images/<name>?format=raw|qcow2[&replace=true]  body: the bytes → StagedImage; nothing is visible yet
+ *        …&keep=true                          → what has come stays for a while where it breaks off
+ *        …&from=<octets>&of=<octets>          body: the rest of what is here since then, `of` so many in all
+ * GET    /images/<name>                       → PartShown, what is here since an upload broke off
  * POST   /images/<name>?staged=<id>[&replace=true]       → StagedImage: now it is there
  * DELETE /images/<name>?staged=<id>           → the staged image is dropped
  * DELETE /images/<name>                       → the image is deleted
@@ -96,11 +99,18 @@ async function onImage(
   if (request.method === "PUT") {
     const format = parameters.get("format");
     if (format !== "raw" && format !== "qcow2") return refuse(response, wrongFormat(format));
-    const length = Number(request.headers["content-length"] ?? Number.NaN);
-    if (!Number.isSafeInteger(length)) return refuse(response, lengthNeeded);
-    const staged = await store.stage({ name, format, replace, length, body: request.body });
+    const comes = Number(request.headers["content-length"] ?? Number.NaN);
+    if (!Number.isSafeInteger(comes)) return refuse(response, lengthNeeded);
+    const [from, length] = [Number(parameters.get("from") ?? 0), Number(parameters.get("of") ?? comes)];
+    if (!Number.isSafeInteger(from) || from < 0 || length - from !== comes) return refuse(response, noRest);
+    const keep = parameters.get("keep") === "true";
+    const staged = await store.stage({ name, format, replace, length, from, keep, body: request.body });
     if (staged.ok) answer(response, 200, staged.value);
     else refuse(response, staged.error);
+  } else if (request.method === "GET") {
+    const part = store.part(name);
+    if (part.ok) answer(response, 200, part.value);
+    else refuse(response, part.error);
   } else if (request.method === "POST" && id !== null) {
     await record(
       askedBy(request, {
@@ -133,6 +143,11 @@ const wrongFormat = (format: string | null): Refusal => ({
   code: "image/format",
   message: `the format must be declared: raw or qcow2${format === null ? "" : `, not "${format.slice(0, 40)}"`}`,
 });
+const noRest: Refusal = {
+  status: 400,
+  code: "agent/refused",
+  message: "the body is as long as what is left of all behind `from`",
+};
 const lengthNeeded: Refusal = {
   status: 411,
   code: "image/length",

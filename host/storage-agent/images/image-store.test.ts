@@ -176,6 +176,41 @@ describe("uploads", { skip }, () => {
     assert.deepEqual([left(at), await names(at)], [[], ["tiny"]]);
   });
 
+  test("what breaks off is kept where that was said, gives way to what needs its room, and is gone with the process", async () => {
+    const at = await server({ limits: { uploadMiB: 2 ** 40 } });
+    const name = `upload-${"0".repeat(16)}-${"1".repeat(32)}`;
+    const bytes = Buffer.alloc(3 * 2 ** 20, 0x22);
+    const breaks = async (keep: boolean): Promise<void> => {
+      const body = Readable.from(
+        (function* () {
+          yield bytes.subarray(0, 2 * 2 ** 20);
+          throw new Error("gone");
+        })(),
+      );
+      const sent = { name, format: "raw", replace: false, length: bytes.length, keep, body } as const;
+      assert.match((await refusal(at.store.stage(sent))).message, /gone$/);
+    };
+    await breaks(false);
+    assert.deepEqual([at.store.part(name).ok, left(at)], [false, []]);
+    await breaks(true);
+    const part = at.store.part(name);
+    assert.ok(part.ok && part.value.received === 2 * 2 ** 20);
+    const { bavail, bsize } = statfsSync(at.places.directory);
+    assert.equal((await refusal(stage(at, "large", other, { length: bavail * bsize * 2 }))).code, "image/no-space");
+    assert.deepEqual([at.store.part(name).ok, left(at)], [false, []], "it gave way");
+    await breaks(true);
+    const rest = { name, format: "raw", replace: false, length: bytes.length, from: 2 * 2 ** 20 } as const;
+    const staged = await at.store.stage({ ...rest, body: Readable.from([bytes.subarray(2 * 2 ** 20)]) });
+    assert.ok(staged.ok, JSON.stringify(staged));
+    assert.ok((await at.store.accept(staged.value.id ?? "", false)).ok);
+    assert.deepEqual(await diskOf(at, name), bytes);
+    await at.store.remove(name);
+    await breaks(true);
+    await at.store.close();
+    const next = await server({}, at.places.directory);
+    assert.deepEqual([next.store.part(name).ok, left(next)], [false, []]);
+  });
+
   test("two of one name at once: each is whole, and one of them is there", async () => {
     const at = await server();
     const results = await Promise.all([stage(at, "same", good), stage(at, "same", other)]);

@@ -1,9 +1,7 @@
-import { createHash, randomBytes } from "node:crypto";
-import { createWriteStream } from "node:fs";
+import { createHash, type Hash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Readable, Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { addAbortSignal, type Readable } from "node:stream";
 import type { EventName } from "../../../core/telemetry/event-names.ts";
 import { imageNameRule, isImageName, isUpload } from "../../../model/cell/image-name.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -14,6 +12,7 @@ import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
 import { removeLeftGroups } from "./image-cgroup.ts";
 import { type ConvertLimits, convertImage } from "./image-convert.ts";
 import { HostileImage, type ImageFormat } from "./image-header.ts";
+import { ImageParts, leastPartBytes, type PartLimits, type PartShown, partLimits } from "./image-parts.ts";
 import { findImage, type ImagePlaces, uploadedImages } from "./images.ts";
 import { MiB } from "./qcow2.ts";
 
@@ -21,7 +20,8 @@ import { MiB } from "./qcow2.ts";
  * Uploaded images of one server. Why bytes are refused is said in `image-header.ts` and `image-convert.ts`; what the gateway
  * refuses before that (too long, too many at once, no server) in `gateway/storage/images.ts`. An upload goes through three states, each of which a crash may end at any moment:
  *
- * 1. staged: `image-staging/<id>/`, cleared at every start; the bytes come in, are looked at and converted;
+ * 1. staged: `image-staging/<id>/`, cleared at every start; the bytes come in, are looked at and converted. What breaks off may
+ *    be gone on with for a while (`image-parts.ts`);
  * 2. accepted: the disk is moved to `images/<name>/<id>.qcow2`, and then `manifest.json`, which names it, is renamed into
  *    place. This rename is the moment at which the image is there, or replaced;
  * 3. what no manifest names is swept away, at once and at the next start.
@@ -37,6 +37,8 @@ export interface ImageLimits extends ConvertLimits {
   readonly stagedMs: number;
   /** What a user uploaded, for a volume that is to be made of it. */
   readonly uploadMs: number;
+  /** What came before an upload broke off. */
+  readonly parts: PartLimits;
 }
 export const imageLimits: ImageLimits = {
   uploadMiB: 64 * 1024,
@@ -49,6 +51,7 @@ export const imageLimits: ImageLimits = {
   silenceMs: 60_000,
   stagedMs: 10 * 60_000,
   uploadMs: 24 * 60 * 60_000,
+  parts: partLimits,
 };
 export interface ImageStoreOptions extends ImagePlaces {
   readonly limits?: Partial<ImageLimits>;
@@ -62,9 +65,19 @@ export interface Upload {
   readonly name: string;
   readonly format: ImageFormat;
   readonly replace: boolean;
-  /** As announced by the sender. */
+  /** As announced by the sender, of the whole. */
   readonly length: number;
+  /** The rest behind so many octets, which are here since it broke off; absent: all of it. */
+  readonly from?: number;
+  /** What comes of it stays for a while where it breaks off. */
+  readonly keep?: boolean;
   readonly body: Readable;
+}
+/** How far it is. */
+interface Progress {
+  readonly id: string;
+  readonly hash: Hash;
+  received: number;
 }
 export interface StagedImage {
   /** To accept or discard it by; null: the very same image is already there, and there is nothing to do. */
@@ -96,6 +109,8 @@ export class ImageStore {
   readonly #limits: ImageLimits;
   readonly #staging: string;
   readonly #staged = new Map<string, { readonly image: StagedImage; readonly timer: NodeJS.Timeout }>();
+  readonly #parts: ImageParts;
+  readonly #underWayNames = new Set<string>();
   readonly #stop = new AbortController();
   #underWay = 0;
   /** Octets that were announced, and are not written yet. */
@@ -110,6 +125,9 @@ export class ImageStore {
     this.#options = options;
     this.#limits = { ...imageLimits, ...options.limits };
     this.#staging = join(options.directory, "image-staging");
+    this.#parts = new ImageParts(this.#limits.parts, (id) =>
+      rm(join(this.#staging, id), { recursive: true, force: true }),
+    );
   }
 
   /** Clears what an earlier process left behind. */
@@ -146,27 +164,35 @@ export class ImageStore {
 
   /** Takes an upload in and converts it. When the sender goes away that is refused as well, though nobody may hear it; nothing of it stays. */
   async stage(upload: Upload): Promise<Result<StagedImage, ImageRefusal>> {
-    const refusal = await this.#begin(upload);
-    if (refusal !== null) return fail(refusal);
-    let left = upload.length;
+    const begun = await this.#begin(upload);
+    if ("code" in begun) return fail(begun);
+    let left = upload.length - begun.received;
     const came = (octets: number): void => {
       const less = Math.min(octets, left);
       left -= less;
       this.#coming -= less;
     };
+    this.#underWayNames.add(upload.name);
     try {
-      return await this.#take(upload, came);
+      return await this.#take(upload, begun, came);
     } finally {
       came(left);
+      this.#underWayNames.delete(upload.name);
       this.#underWay -= 1;
     }
   }
-  async #take(upload: Upload, came: (octets: number) => void): Promise<Result<StagedImage, ImageRefusal>> {
-    const id = randomBytes(8).toString("hex");
+  async #take(
+    upload: Upload,
+    progress: Progress,
+    came: (octets: number) => void,
+  ): Promise<Result<StagedImage, ImageRefusal>> {
+    const { id } = progress;
     const directory = join(this.#staging, id);
     try {
-      await mkdir(directory, { mode: 0o700 });
-      const digest = await this.#receive(upload, join(directory, uploadFile), came);
+      if (progress.received === 0) await this.#parts.end(upload.name);
+      await mkdir(directory, { mode: 0o700, recursive: true });
+      await this.#receive(upload, progress, came);
+      const digest = progress.hash.digest("hex");
       const there = await findImage(this.#options, upload.name);
       if (there !== null && there.manifest.digest === digest) {
         await rm(directory, { recursive: true, force: true });
@@ -181,7 +207,9 @@ export class ImageStore {
       this.#options.log("image/staged", { ...image, format: upload.format });
       return ok(image);
     } catch (error) {
-      await rm(directory, { recursive: true, force: true });
+      if (error instanceof BrokenOff && upload.keep === true && progress.received >= leastPartBytes)
+        await this.#parts.keep(upload.name, { ...progress, format: upload.format, length: upload.length });
+      else await rm(directory, { recursive: true, force: true });
       const refused = asRefusal(upload.name, error);
       if (refused === null) throw error;
       this.#options.log("image/refused", { name: upload.name, why: refused.message });
@@ -236,7 +264,9 @@ export class ImageStore {
   async remove(name: string): Promise<ImageRefusal | null> {
     if (!isImageName(name)) return badName(name);
     return this.#changes(async () => {
+      const wasPart = await this.#parts.end(name);
       const there = await findImage(this.#options, name);
+      if (there === null && wasPart) return null;
       if (there === null) return { status: 404, code: "image/unknown", message: `there is no image "${name}"` };
       if (there.provided) return provided(name);
       await this.#delete(name, { digest: there.manifest.digest });
@@ -259,8 +289,15 @@ export class ImageStore {
     return this.#staged.delete(id);
   }
 
-  /** What can be said before a byte has come. Null: it has a place, and its room is nobody else's. */
-  async #begin({ name, length }: Upload): Promise<ImageRefusal | null> {
+  /** What has come of one that broke off. */
+  part(name: string): Result<PartShown, ImageRefusal> {
+    if (this.#underWayNames.has(name)) return fail(stillComing);
+    const shown = this.#parts.shown(name);
+    return shown === null ? fail(noPart) : ok(shown);
+  }
+
+  /** What can be said before a byte has come; otherwise it has a place, and its room is nobody else's. */
+  async #begin({ name, format, length, from = 0 }: Upload): Promise<Progress | ImageRefusal> {
     if (!isImageName(name)) return badName(name);
     const there = await findImage(this.#options, name);
     if (there?.provided) return provided(name);
@@ -270,8 +307,15 @@ export class ImageStore {
         code: "image/too-large",
         message: `${Math.ceil(length / MiB)} MiB are too many: an upload may have ${this.#limits.uploadMiB} MiB`,
       };
-    const freeBytes = await this.#freeBytes();
-    if (length > roomIn(freeBytes - this.#coming, name)) return noSpace;
+    const hasRoom = async (): Promise<boolean> => {
+      const freeBytes = await this.#freeBytes();
+      return length - from <= roomIn(freeBytes - this.#coming, name);
+    };
+    if (!(await hasRoom())) {
+      // What broke off gives way to what is there.
+      await this.#parts.endAll(name);
+      if (!(await hasRoom())) return noSpace;
+    }
     // Users leave the operator a place.
     if (this.#underWay + this.#staged.size >= (isUpload(name) ? mostStaged - 1 : mostStaged))
       return {
@@ -279,39 +323,45 @@ export class ImageStore {
         code: "image/busy",
         message: `${mostStaged} images are being added already; try again when one is done`,
       };
+    const part = from === 0 ? null : this.#parts.take(name, { format, length, received: from });
+    if (from !== 0 && part === null) return this.#underWayNames.has(name) ? stillComing : otherPart;
     this.#underWay += 1;
-    this.#coming += length;
-    return null;
+    this.#coming += length - from;
+    if (part !== null) return { id: part.id, hash: part.hash, received: part.received };
+    return { id: randomBytes(8).toString("hex"), hash: createHash("sha256"), received: 0 };
   }
 
-  /** Writes the bytes and resolves with their digest. */
-  async #receive({ body, length }: Upload, path: string, came: (octets: number) => void): Promise<string> {
-    const hash = createHash("sha256");
-    let received = 0;
+  /** Writes the bytes behind those that are there. What it says of its progress is so at its end, however it ends. */
+  async #receive({ body, length }: Upload, progress: Progress, came: (octets: number) => void): Promise<void> {
     const silence = setTimeout(
       () => body.destroy(new Error(`the sender was silent for ${this.#limits.silenceMs} ms`)),
       this.#limits.silenceMs,
     );
-    const count = new Transform({
-      transform(chunk: Buffer, _encoding, done) {
-        silence.refresh();
-        received += chunk.length;
-        came(chunk.length);
-        hash.update(chunk);
-        done(received > length ? new HostileImage(`more bytes came than the ${length} announced`) : null, chunk);
-      },
-    });
+    addAbortSignal(this.#stop.signal, body);
     try {
-      await pipeline(body, count, createWriteStream(path, { flags: "wx", mode: 0o600 }), { signal: this.#stop.signal });
+      const file = await open(join(this.#staging, progress.id, uploadFile), "a", 0o600);
+      try {
+        for await (const chunk of body as AsyncIterable<Buffer>) {
+          silence.refresh();
+          if (progress.received + chunk.length > length)
+            throw new HostileImage(`more bytes came than the ${length} announced`);
+          await file.appendFile(chunk);
+          progress.received += chunk.length;
+          progress.hash.update(chunk);
+          came(chunk.length);
+        }
+      } finally {
+        await file.close();
+      }
     } catch (error) {
       if (this.#stop.signal.aborted || error instanceof HostileImage || isOfFile(error)) throw error;
       // Whatever else ends it is the sender's.
-      throw new Refused(brokenOff((error as Error).message));
+      throw new BrokenOff(brokenOff((error as Error).message));
     } finally {
       clearTimeout(silence);
     }
-    if (received !== length) throw new HostileImage(`${received} bytes came of the ${length} announced`);
-    return hash.digest("hex");
+    if (progress.received !== length)
+      throw new HostileImage(`${progress.received} bytes came of the ${length} announced`);
   }
 
   async #convert(
@@ -372,6 +422,8 @@ class Refused extends Error {
     this.refusal = refusal;
   }
 }
+/** By its sender. */
+class BrokenOff extends Refused {}
 
 /** Null: no fault of the upload, but of the way or of this server. */
 function asRefusal(name: string, error: unknown): ImageRefusal | null {
@@ -390,6 +442,21 @@ const notStaged: ImageRefusal = {
   status: 404,
   code: "image/not-staged",
   message: "this upload is not there any more: it was accepted, took too long, or the server started again",
+};
+const noPart: ImageRefusal = {
+  status: 404,
+  code: "image/no-part",
+  message: "nothing of this upload is kept: send it from its beginning",
+};
+const otherPart: ImageRefusal = {
+  status: 409,
+  code: "image/offset",
+  message: "what is kept of this upload does not end there, or is of another length or format; ask how far it is",
+};
+const stillComing: ImageRefusal = {
+  status: 409,
+  code: "image/under-way",
+  message: "this upload is under way already",
 };
 const badName = (name: string): ImageRefusal => ({
   status: 400,

@@ -174,6 +174,24 @@ export const imagePages: Readonly<Record<string, DiagnosticPage>> = {
     "PUT /images/debian?format=raw   Content-Length: 67108864, and 1048576 bytes",
     "PUT /images/debian?format=raw   Content-Length: 67108864, and as many bytes",
   ),
+  "image/no-part": requestPage(
+    "an upload that broke off, of which nothing is kept",
+    "A storage server keeps what came of a user's upload for an hour, from 1 MiB on, where nothing else needs the room; a server that starts again has nothing of it. Send it from its beginning.",
+    "GET /uploads/0123456789abcdef0123456789abcdef   (two hours after it broke off)",
+    "PUT /uploads/0123456789abcdef0123456789abcdef?format=raw   Content-Length: 67108864",
+  ),
+  "image/offset": requestPage(
+    "a rest that does not go on where an upload broke off",
+    "The rest begins with the octet behind those that are there, and length and format are those of the whole as before. `GET /uploads/{id}` says what is there.",
+    "PUT /uploads/0123456789abcdef0123456789abcdef?format=raw   Content-Range: bytes 2097152-67108863/67108864, of 1048576 that are there",
+    "PUT /uploads/0123456789abcdef0123456789abcdef?format=raw   Content-Range: bytes 1048576-67108863/67108864",
+  ),
+  "image/under-way": requestPage(
+    "an upload that is under way",
+    "Its bytes are coming or being converted, or the gateway and the storage server do not know yet that it broke off: a silent sender is given up after 15 s. Ask again a little later.",
+    "GET /uploads/0123456789abcdef0123456789abcdef   (while it is sent)",
+    "GET /uploads/0123456789abcdef0123456789abcdef   (20 s after it broke off)",
+  ),
   "image/too-large": requestPage(
     "an image above what a server takes",
     "The bound is the installation's; the message says how much it is. Send it as qcow2, which leaves out what is empty, or make its disk smaller.",

@@ -1,0 +1,97 @@
+import type { Hash } from "node:crypto";
+import type { ImageFormat } from "./image-header.ts";
+
+/*
+ * What has come of uploads that broke off, so that who sends them goes on there. It is known in memory alone, with the SHA-256 of all before: an
+ * agent that starts again has nothing of it, and it begins anew. It is a favour: its time and its number are bounded, and it gives way to what needs its room.
+ */
+export interface Part {
+  /** Of its directory below `image-staging`. */
+  readonly id: string;
+  readonly format: ImageFormat;
+  /** Of the whole. */
+  readonly length: number;
+  /** Octets that are on the disk, and in the hash. */
+  readonly received: number;
+  readonly hash: Hash;
+}
+/** As it is told to who asks how far it is. */
+export interface PartShown extends Omit<Part, "id" | "hash"> {
+  /** SHA-256 of what is there, hexadecimal: whether it is the beginning of what he has. */
+  readonly digest: string;
+}
+export interface PartLimits {
+  /** Since it broke off. */
+  readonly keptMs: number;
+  readonly ofAccount: number;
+  readonly inAll: number;
+}
+/** Less is sent again. */
+export const leastPartBytes = 2 ** 20;
+export const partLimits: PartLimits = { keptMs: 60 * 60_000, ofAccount: 2, inAll: 8 };
+
+/** Of `upload-<account>-<id>`. */
+const accountIn = (name: string): string => name.slice(0, -33);
+
+export class ImageParts {
+  readonly #limits: PartLimits;
+  readonly #remove: (id: string) => Promise<void>;
+  /** By the image's name; the one that broke off first comes first. */
+  readonly #kept = new Map<string, { readonly part: Part; readonly timer: NodeJS.Timeout }>();
+
+  /** @param remove what it has on the disk */
+  constructor(limits: PartLimits, remove: (id: string) => Promise<void>) {
+    this.#limits = limits;
+    this.#remove = remove;
+  }
+
+  async keep(name: string, part: Part): Promise<void> {
+    await this.end(name);
+    const timer = setTimeout(() => void this.end(name).catch(() => undefined), this.#limits.keptMs);
+    timer.unref();
+    this.#kept.set(name, { part, timer });
+    const { ofAccount, inAll } = this.#limits;
+    if (this.#of(accountIn(name)).length > ofAccount) await this.end(this.#of(accountIn(name))[0] ?? name);
+    else if (this.#kept.size > inAll) await this.end(this.#ofMost());
+  }
+
+  shown(name: string): PartShown | null {
+    const part = this.#kept.get(name)?.part;
+    if (part === undefined) return null;
+    const { format, length, received, hash } = part;
+    return { format, length, received, digest: hash.copy().digest("hex") };
+  }
+
+  /** Whoever goes on with it has it alone. Null: it is none that this is the rest of. */
+  take(name: string, rest: Pick<Part, "format" | "length" | "received">): Part | null {
+    const kept = this.#kept.get(name);
+    if (kept === undefined) return null;
+    const { part, timer } = kept;
+    if (part.format !== rest.format || part.length !== rest.length || part.received !== rest.received) return null;
+    clearTimeout(timer);
+    this.#kept.delete(name);
+    return part;
+  }
+
+  /** @returns whether there was one */
+  async end(name: string): Promise<boolean> {
+    const kept = this.#kept.get(name);
+    if (kept === undefined) return false;
+    clearTimeout(kept.timer);
+    this.#kept.delete(name);
+    await this.#remove(kept.part.id);
+    return true;
+  }
+  /** @param but of this one's nothing is taken away */
+  async endAll(but?: string): Promise<void> {
+    for (const name of [...this.#kept.keys()]) if (name !== but) await this.end(name);
+  }
+
+  #of = (account: string): readonly string[] => [...this.#kept.keys()].filter((name) => accountIn(name) === account);
+  /** The first of an account that has most: so nobody's number takes the only one of another. */
+  #ofMost(): string {
+    const names = [...this.#kept.keys()];
+    const most = Math.max(...names.map((name) => this.#of(accountIn(name)).length));
+    return names.find((name) => this.#of(accountIn(name)).length === most) ?? "";
+  }
+}
