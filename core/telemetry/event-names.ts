@@ -174,6 +174,7 @@ export const eventNames = {
     "this network host has not heard in time that it carries its cluster, and lets it go: cluster",
   "host/network-lease-not-in-place": "addresses of a network host cannot be given the time of its lease: why",
   "host/network-left-in-place": "something of a network view that nobody wants any more cannot be taken away: what",
+  "host/network-plan-warns": "something of a network view is left out on this machine, or may go wrong: what",
   "host/network-view-not-written": "a network view that has come is not where this machine looks for it: why",
   "host/network-not-in-place": "a network view is not in force whole on this machine: why",
   "host/watchdog-failed": "a watchdog does not do what it is told: why",

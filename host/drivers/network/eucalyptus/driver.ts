@@ -1,5 +1,5 @@
 import type { Mode } from "../../../../model/cell/network/modes.ts";
-import { calls, type ModeDriver } from "../service/mode-driver.ts";
+import { calls, type ModeDriver, PartlyFailed } from "../service/mode-driver.ts";
 import { type Counted, readCounted } from "./handlers/counted.ts";
 import { DeviceHandler } from "./handlers/device-handler.ts";
 import {
@@ -167,9 +167,14 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     async securityGroup(plan, found) {
       inForce = plan;
       const changes = setChanges(found.sets, plan.sets);
-      if (changes.length > 0) await applySets(run, changes);
+      const short = changes.length > 0 ? await applySets(run, changes) : new Map<string, string>();
+      const parts = [...short].map(([name, why]) => [name, `the set ${name} lacks members: ${why}`] as const);
+      // A member that a group's set lacks is reached by nobody; by the mode's own sets all are kept from outside.
+      const [all] = parts.filter(([name]) => name.startsWith("EUCA_"));
+      if (all !== undefined) throw new Error(all[1]);
       await iptables.apply(of(plan, "filter"), found.iptables, allTables(plan).iptables);
       left = await destroySets(run, staleSets(found.sets, plan.sets));
+      if (parts.length > 0) throw new PartlyFailed(new Map(parts));
     },
     async addressing(plan, found) {
       inForce = plan;
@@ -212,6 +217,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       const [devices, taps] = await Promise.all([readDevices(run), learner.read()]);
       return saidOf(plan, devices, taps);
     },
+    warnings: ({ warnings }) => warnings,
     left: () =>
       left.map((name) => `the set ${name} stays, since a rule of the site's own names it; nothing keeps it up to date`),
     async cleanup() {

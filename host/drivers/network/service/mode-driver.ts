@@ -37,4 +37,6 @@ export interface ModeDriver<Global, Local, Configuration> {
   cleanup(): Promise<void>;
   /** What nobody wants any more and cannot be taken away, as sentences: it keeps nothing else from being in place. */
   left?(): readonly string[];
+  /** What of a view is left out or may go wrong, as sentences. */
+  warnings?(global: Global): readonly string[];
 }

@@ -10,7 +10,7 @@ interface Place {
   addressing: string;
 }
 type Driver = ModeDriver<string, Place, { readonly tools: boolean }>;
-const world = () => {
+const world = (warnings: readonly string[] = []) => {
   const place: Place = { network: "", securityGroup: "", addressing: "" };
   const log: string[] = [];
   const broken = new Set<string>();
@@ -39,10 +39,11 @@ const world = () => {
     securityGroup: put("securityGroup"),
     addressing: put("addressing"),
     cleanup: () => said("cleanup", clear),
+    warnings: () => warnings,
   };
   const configuration = { tools: true };
   const states: NetworkServiceState[] = [];
-  const other: Driver = { ...driver, upgrade: () => said("upgrade other"), scrub: () => 0 };
+  const other: Driver = { ...driver, upgrade: () => said("upgrade other"), scrub: () => 0, warnings: () => [] };
   const service = new NetworkService<string, Place, { readonly tools: boolean }>({
     drivers: new Map([
       ["TEN-LINES", driver],
@@ -108,6 +109,22 @@ test("a call that has made all but some parts names them, until it makes them, t
   partly.clear();
   await service.look();
   assert.deepEqual([service.state.failed, service.state.partly], [{}, undefined]);
+});
+
+test("of what a view is warned, the first are told, while it is in force", async () => {
+  const { service } = world(Array.from({ length: 1000 }, (_, at) => `${at} ${"x".repeat(at === 0 ? 10_000 : 1)}`));
+  const told = (): readonly string[] => service.state.warnings ?? [];
+  assert.deepEqual(told(), []);
+  await service.offer(view("a"));
+  const warnings = told();
+  assert.deepEqual(
+    [warnings.length, warnings[0]?.length, warnings[1], warnings.at(-1)],
+    [21, 500, "1 x", "and 980 more"],
+  );
+  await service.refuse("the mode is missing");
+  assert.equal(told().length, 21);
+  await service.offer(view("b", "OTHER"));
+  assert.deepEqual(told(), []);
 });
 
 test("a view that is refused leaves the last good one in force", async () => {

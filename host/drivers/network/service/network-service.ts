@@ -33,6 +33,8 @@ export interface NetworkServiceState {
   readonly refused: string | null;
   /** What nobody wants any more and stays in place, as sentences; nothing is due because of it. */
   readonly left: readonly string[];
+  /** What of the view in force is left out or may go wrong, as sentences: the first of them. Absent: nothing. */
+  readonly warnings?: readonly string[];
 }
 export interface OfferedView<Global> {
   /** Name of the driver. */
@@ -44,6 +46,15 @@ type Step = keyof NetworkServiceState["failed"];
 const defaultPeriodMs = 5000;
 /** In this order. */
 const order: readonly Call[] = ["network", "securityGroup", "addressing"];
+const [mostWarnings, longestWarning] = [20, 500];
+/** A view may name thousands of groups, and all of them in one sentence. */
+const bounded = (warnings: readonly string[]): readonly string[] => {
+  const more = warnings.length - mostWarnings;
+  const first = warnings.slice(0, mostWarnings);
+  return [...first, ...(more > 0 ? [`and ${more} more`] : [])].map((text) =>
+    text.length > longestWarning ? `${text.slice(0, longestWarning - 1)}…` : text,
+  );
+};
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 export class NetworkService<Global, Local, Configuration> {
@@ -55,6 +66,7 @@ export class NetworkService<Global, Local, Configuration> {
   /** By which the driver of this name was set up; null: none is. */
   #ready: string | null = null;
   #upgraded: string | null = null;
+  #warnings: readonly string[] = [];
   #due = 0;
   #flush = false;
   #changed = true;
@@ -75,6 +87,7 @@ export class NetworkService<Global, Local, Configuration> {
       ...(partly.length === 0 ? {} : { partly: Object.fromEntries(partly) }),
       refused: this.#refused,
       left: this.#driver()?.left?.() ?? [],
+      ...(this.#warnings.length === 0 ? {} : { warnings: this.#warnings }),
     };
   }
 
@@ -83,6 +96,7 @@ export class NetworkService<Global, Local, Configuration> {
     if (!this.#options.drivers.has(view.mode)) return this.refuse(`nothing here drives the mode ${view.mode}`);
     this.#refused = null;
     this.#view = view;
+    this.#warnings = bounded(this.#driver()?.warnings?.(view.global) ?? []);
     return this.look();
   }
   /** A view came that is none. */
@@ -118,6 +132,7 @@ export class NetworkService<Global, Local, Configuration> {
     await this.stop();
     await this.#driver()?.cleanup();
     this.#view = null;
+    this.#warnings = [];
     this.#ready = null;
   }
 

@@ -35,7 +35,7 @@ const start = (): Promise<NetworkAgent> =>
       if (program === "iptables-restore") atFirst ??= publicNames();
       return broken ? Promise.reject(new Error(`${program} is broken`)) : world.run(node)(program, ...rest);
     },
-    log: (event, { why }) => said.push(`${event}: ${why}`),
+    log: (event, { why, what }) => said.push(`${event}: ${why ?? what}`),
   });
 const told = () => {
   const read = readAllocation(readFileSync(join(directory, allocationFile), "utf8"));
@@ -71,6 +71,9 @@ test("what is missing is told with the addresses that wait for it, and nothing i
   await agent.look();
   assert.deepEqual([agent.state.missing, agent.state.failed], [[], {}]);
   assert.equal(applied(), "1");
+  const left = /^a rule of sg-11aa22bb names the security group sg-deadbeef, which is not in the view/;
+  assert.match(agent.state.warnings?.join("; ") ?? "", left);
+  assert.equal(said.filter((each) => each.startsWith("network-plan-warns: a rule of sg-11aa22bb ")).length, 1);
   assert.deepEqual(
     told().map(({ id, privateIp, publicIp }) => [id, privateIp?.state, publicIp?.state]),
     [

@@ -28,7 +28,16 @@ import { prolong, readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
-import { allocationOf, learntOf, namesOf, reasonOf, reasonsOf, withLeft, withNames } from "./allocations.ts";
+import {
+  allocationOf,
+  learntOf,
+  namesOf,
+  reasonOf,
+  reasonsOf,
+  warningsOf,
+  withLeft,
+  withNames,
+} from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
 
 /*
@@ -112,6 +121,7 @@ class Agent implements NetworkAgent {
   /** What may be in place of views before the last one that is in place whole. Null: not read yet. */
   #before: readonly InstanceAllocation[] | null = null;
   #left = "";
+  #warned = "";
   /** Why the last look came to no end. */
   #trouble = "";
   /** The plan is one of a machine that may carry its cluster. */
@@ -192,13 +202,16 @@ class Agent implements NetworkAgent {
     if (view === null || plan === null || driver === undefined || read === undefined || asked === null) return null;
     const found = await read();
     const deviations = driver.deviations(plan, found);
-    const why = reasonsOf(this.#service.state)(asked);
+    const { state } = this.#service;
+    const why = reasonsOf(state)(asked);
     // Whoever asks should not have to wait for what is wrong.
     if (deviations.length > 0) void this.look();
     const checks = examineInstance({ view, self, plan, found, deviations }, question);
-    return why === null
-      ? checks
-      : [{ check: "view", passes: true, detail: `the last view is not in place whole: ${why}` }, ...checks];
+    const notes = [
+      ...(why === null ? [] : [`the last view is not in place whole: ${why}`]),
+      ...warningsOf(state, asked).map((warning) => `of the view in force: ${warning}`),
+    ];
+    return [...notes.map((detail) => ({ check: "view", passes: true, detail })), ...checks];
   }
   publicAddressOf(instance: string): string | null {
     const found = this.#offered?.instances.find(({ id }) => id === instance);
@@ -337,6 +350,9 @@ class Agent implements NetworkAgent {
     const left = state.left.join("; ");
     if (left !== this.#left && left !== "") log("network-left-in-place", { what: left });
     this.#left = left;
+    const warned = (state.warnings ?? []).join("; ");
+    if (warned !== this.#warned && warned !== "") log("network-plan-warns", { what: warned });
+    this.#warned = warned;
     const before = this.#before ?? (await this.#allocationBefore());
     const learnt = await this.#learnt(this.#view);
     const isWhole = state.mode !== null && reasonOf({ ...state, refused: null }) === null;

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
-import { allocationOf } from "./allocations.ts";
+import { allocationOf, warningsOf } from "./allocations.ts";
 
 const read = readView(readFileSync(join(import.meta.dirname, "../cases/managed-02-two-groups/gni.xml"), "utf8"));
 const { view } = read.ok ? read.value : assert.fail(JSON.stringify(read.error));
@@ -31,4 +31,20 @@ test("what failed of one group or tap fails its instances alone; anything else f
     assert.deepEqual(new Set(more.values()), new Set(["no"]));
   }
   assert.deepEqual(new Set(statesOf({ network: why }).values()), new Set([why]));
+});
+
+test("of what a plan warns, who asks about an instance is told what is its own", () => {
+  const [own = assert.fail()] = first.securityGroups;
+  const mine = [
+    `a rule of ${own} names the security group sg-deadbeef, which is not in the view; it is left out`,
+    `${own} has a tunnel to other clusters`,
+  ];
+  const others = [
+    `${own}, sg-0therone have a tunnel to other clusters`,
+    `a rule of sg-0therone names the security group ${own}; it is left out`,
+    "no instance of the security group sg-0therone has an address of a segment; it has no rules",
+    "10.0.0.1 is in no cluster of the view",
+  ];
+  assert.deepEqual(warningsOf({ warnings: [...others, ...mine] }, first), mine);
+  assert.deepEqual(warningsOf({}, first), []);
 });

@@ -72,6 +72,19 @@ export function reasonsOf(
     all ?? parts.get([tapOf({ id }), ...securityGroups].find((name) => parts.has(name)) ?? "") ?? null;
 }
 
+/** Those about an instance or its groups and nobody else's: who asks may be its tenant. A rule of its own names whom it says. */
+export function warningsOf(
+  { warnings = [] }: Pick<NetworkServiceState, "warnings">,
+  { id, securityGroups }: Pick<Instance, "id" | "securityGroups">,
+): readonly string[] {
+  const names = new Set([id, ...securityGroups]);
+  return warnings.filter((warning) => {
+    const [first, ...others] = warning.match(/\b(?:sg|i)-[\w-]+/g) ?? [];
+    if (first === undefined || !names.has(first)) return false;
+    return warning.startsWith("a rule of ") || others.every((name) => names.has(name));
+  });
+}
+
 /** What an instance's own MAC says at its tap, if it is an address that a machine may have. */
 export function learntOf({ instances }: NetworkView, heard: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   return new Map(

@@ -207,16 +207,48 @@ export async function applyAddresses(
   { added, removed }: AddressChanges,
   left: LeftOfLease = () => null,
 ): Promise<void> {
-  for (const { device, address } of removed)
-    await run("ip", ["address", "del", address, "dev", device]).catch((error: Error) => {
-      // One that had an end may have come to it meanwhile.
-      if (!error.message.includes("Address not found")) throw error;
-    });
-  for (const each of added) {
-    // Each anew: this process may have stood still since the one before.
+  // One that had an end may have come to it meanwhile.
+  await inOne(
+    run,
+    removed.map(({ device, address }) => `address del ${address} dev ${device}`),
+    (message) => message.includes("Address not found"),
+  );
+  for (let next = 0; next < added.length; ) {
     const seconds = left();
     if (isOver(seconds)) throw new Error("the lease by which this machine carries its cluster is over");
-    await run("ip", ["address", "add", textOf(each), "dev", each.device, ...lifetime(seconds)]);
+    // Under a lease each anew: this process may have stood still since the one before.
+    const due = added.slice(next, next + (seconds === null ? mostInOne : 1));
+    const words = lifetime(seconds);
+    await inOne(
+      run,
+      due.map((each) => ["address", "add", textOf(each), "dev", each.device, ...words].join(" ")),
+    );
+    next += due.length;
+  }
+}
+/** A machine may carry a thousand addresses, and the kernel takes up to 0.1 s for some calls, of which none lasts for ever. */
+const mostInOne = 200;
+/** Calls of `ip` one behind the other, until one fails. @param passes what is no failure */
+async function inOne(
+  run: Run,
+  lines: readonly string[],
+  passes: (message: string) => boolean = () => false,
+): Promise<void> {
+  for (let next = 0; next < lines.length; ) {
+    const due = lines.slice(next, next + mostInOne);
+    next += due.length;
+    try {
+      const [first = ""] = due;
+      if (due.length === 1) await run("ip", first.split(" "));
+      else await run("ip", ["-batch", "-"], due.map((line) => `${line}\n`).join(""));
+    } catch (error) {
+      const { message } = error as Error;
+      if (!passes(message)) throw error;
+      // What stands behind it has not been tried.
+      const at = due.length === 1 ? 1 : Number(/^Command failed -:(\d+)$/m.exec(message)?.[1] ?? 0);
+      if (at === 0) throw error;
+      next += at - due.length;
+    }
   }
 }
 const lifetime = (seconds: number | null): readonly string[] =>

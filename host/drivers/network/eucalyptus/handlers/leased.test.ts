@@ -70,3 +70,35 @@ test("an address comes for as long as the lease lasts then, and none comes after
     "ip address add 10.0.0.2/32 dev em1 valid_lft 2 preferred_lft 2",
   ]);
 });
+
+test("without a lease a thousand addresses are a few calls, and one that has gone by itself keeps no other", async () => {
+  const calls: string[][] = [];
+  const gone = new Set(["10.0.0.3/32", "10.0.0.7/32"]);
+  const run: Run = async (_program, args, input = "") => {
+    const lines = args[0] === "-batch" ? input.trimEnd().split("\n") : [args.join(" ")];
+    const done: string[] = [];
+    calls.push(done);
+    for (const [at, line] of lines.entries()) {
+      if (line.startsWith("address del") && gone.has(line.split(" ")[2] ?? ""))
+        throw new Error(`RTNETLINK answers: Address not found\nCommand failed -:${at + 1}`);
+      done.push(line);
+    }
+    return "";
+  };
+  const removed = Array.from({ length: 8 }, (_, at) => ({ device: "em1", address: `10.0.0.${at}/32` }));
+  await applyAddresses(run, { added: [], removed });
+  assert.deepEqual(
+    calls.flat(),
+    removed.filter(({ address }) => !gone.has(address)).map(({ address }) => `address del ${address} dev em1`),
+  );
+  calls.length = 0;
+  const many = Array.from({ length: 1000 }, (_, at) => ({
+    device: "em1",
+    address: 0x0a000000 + at,
+    prefixLength: 32,
+    announced: false,
+  }));
+  await applyAddresses(run, { added: many, removed: [] });
+  assert.deepEqual([calls.length, calls.flat().length], [5, 1000]);
+  assert.equal(calls.flat().at(-1), "address add 10.0.3.231/32 dev em1");
+});

@@ -23,8 +23,9 @@ export function setChanges(found: Sets, wanted: readonly AddressSet[]): readonly
     const keep = new Set(members);
     return [
       ...(present === undefined ? [`create ${name} hash:net family inet hashsize 2048 maxelem 65536`] : []),
-      ...members.filter((member) => present?.has(member) !== true).map((member) => `add ${name} ${member}`),
+      // First, since a set may be full.
       ...[...(present ?? [])].filter((member) => !keep.has(member)).map((member) => `del ${name} ${member}`),
+      ...members.filter((member) => present?.has(member) !== true).map((member) => `add ${name} ${member}`),
     ];
   });
 }
@@ -34,8 +35,29 @@ export const staleSets = (found: Sets, wanted: readonly AddressSet[]): readonly 
   return [...found.keys()].filter((name) => /^(?:EUCA_|EU_|sg-)/.test(name) && !keep.has(name));
 };
 const asInput = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
-export const applySets = (run: Run, lines: readonly string[]): Promise<string> =>
+const restored = (run: Run, lines: readonly string[]): Promise<string> =>
   run("ipset", ["-exist", "restore"], asInput(lines));
+/**
+ * A set that takes no more members keeps those that it has, and keeps nothing from the others.
+ * @returns by the names of sets that lack members, why; anything else that fails fails all
+ */
+export async function applySets(run: Run, lines: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const short = new Map<string, string>();
+  for (let due = lines; due.length > 0; ) {
+    try {
+      await restored(run, due);
+      break;
+    } catch (error) {
+      const { message } = error as Error;
+      const at = Number(/Error in line (\d+):/.exec(message)?.[1] ?? 0);
+      const [verb, name = ""] = (due[at - 1] ?? "").split(" ");
+      if (verb !== "add") throw error;
+      short.set(name, message.replace(/^.*Error in line \d+: */s, "").trim());
+      due = due.slice(at).filter((line) => line.split(" ")[1] !== name);
+    }
+  }
+  return short;
+}
 /**
  * Sets that no rule of ours names any more. One that a rule of the site's own still names stays, and keeps no other from going.
  * @returns the names of those that stay
@@ -43,7 +65,7 @@ export const applySets = (run: Run, lines: readonly string[]): Promise<string> =
 export async function destroySets(run: Run, names: readonly string[]): Promise<readonly string[]> {
   if (names.length === 0) return [];
   try {
-    await applySets(
+    await restored(
       run,
       names.map((name) => `destroy ${name}`),
     );

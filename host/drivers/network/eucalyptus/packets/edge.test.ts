@@ -349,6 +349,49 @@ test("a DHCP server is asked by nobody in another's name: neither MAC nor identi
   assert.ok(heard.text.includes(`Your-IP ${second.address}`) && !heard.text.includes("NACK"), heard.text);
 });
 
+test("a set that is full keeps what it has and stays due with its reason, other groups go on, and with room it is whole", async () => {
+  const [name, other, more] = ["sg-e33c6cf3", "sg-11aa22bb", "10.111.101.62"];
+  const members = (set = name): readonly string[] =>
+    node
+      .run("ipset", "save", set)
+      .split("\n")
+      .flatMap((line) => (line.startsWith("add ") ? (line.split(" ")[2] ?? []) : []))
+      .sort();
+  /** As if it had been made with room for so many. */
+  const resized = (most: number): void => {
+    node.run("ipset", "create", "resized", "hash:net", "maxelem", String(most));
+    for (const member of members()) node.run("ipset", "add", "resized", member);
+    node.run("ipset", "swap", "resized", name);
+    node.run("ipset", "destroy", "resized");
+  };
+  const before = members();
+  resized(before.length);
+  const wanted = plan((view) => view.replace("<publicIp>0.0.0.0<", `<publicIp>${more}<`));
+  const why = /^the set sg-e33c6cf3 lacks members: .*full/i;
+  const isShort = (): void => {
+    assert.match(service.state.failed.securityGroup ?? "", why);
+    assert.deepEqual([...(service.state.partly?.securityGroup?.keys() ?? [])], [name]);
+    assert.deepEqual(members(), before);
+    assert.ok(members(other).includes(more), "the other group has it");
+    assert.ok(opens(outside, elastic, 22) && opens(guests[1], first.address, 80), "what was reached is");
+    assert.ok(!opens(outside, more, 22), "and nothing else");
+  };
+  await service.offer({ mode: "EDGE", global: wanted });
+  isShort();
+  await service.look();
+  isShort();
+  // One for another has room.
+  await offered(plan((view) => view.replace(`<publicIp>${elastic}<`, "<publicIp>10.111.101.63<")));
+  assert.deepEqual(members(), before.map((each) => (each === elastic ? "10.111.101.63" : each)).sort());
+  await offered(plan());
+  await service.offer({ mode: "EDGE", global: wanted });
+  isShort();
+  resized(before.length + 1);
+  await service.look();
+  assert.deepEqual([service.state.failed, members()], [{}, [...before, more].sort()]);
+  await offered(plan());
+});
+
 test("what somebody takes away by hand comes back", async () => {
   node.run("iptables", "-F", "sg-e33c6cf3");
   node.run("ip", "address", "del", `${elastic}/32`, "dev", "em1");
