@@ -44,6 +44,9 @@ test("the older of an account gives way to its third, and where there are too ma
   ] as const)
     await parts.keep(nameOf(account, number), partOf(`${number}`));
   assert.deepEqual(removed.splice(0), ["2"], "the older of an account that has three");
+  const roomy = partsWith({ inAll: 8 });
+  for (const number of [1, 2, 3]) await roomy.parts.keep(nameOf(1, number), partOf(`${number}`));
+  assert.deepEqual(roomy.removed, ["1"], "though there is room for more");
   await parts.keep(nameOf(3, 5), partOf("5"));
   assert.deepEqual(removed.splice(0), ["3"], "though another's broke off before");
   assert.notEqual(parts.shown(nameOf(1, 1)), null);
