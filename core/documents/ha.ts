@@ -179,11 +179,13 @@ export interface DesiredSettings {
   /** As a Placer says it (`SystemHostsShort`). Absent: as many are left as are to be, or nobody has said. */
   readonly short?: SystemHostsShort;
 }
-/** Fewer hosts are left to the cloud's own VMs than are to be (`x.placement.systemHosts`). Of a Placer to the root controller, key `short`. */
+/** Fewer hosts are left to the cloud's own VMs than are to be (`x.placement.systemHosts`). */
 export interface SystemHostsShort {
   readonly kept: number;
   readonly left: number;
 }
+/** Of a Placer to the root controller. Absent: it has not heard all hosts since its start, or is of a version before and finds enough left. */
+export type SaidSystemHosts = SystemHostsShort | { readonly enough: true };
 export const shortKey = "short";
 export type ManagerSettings = Omit<HaSettings, "spareHosts">;
 export const settingsKey = "settings";

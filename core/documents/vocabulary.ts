@@ -326,6 +326,8 @@ export interface ActualPlacement extends Progress, Refusing, WishesMet, GivenMor
   readonly advice?: Advice;
   /** It is to go elsewhere, where room is kept (`to`), or nowhere yet (null), and per host why. Absent: it stays. */
   readonly leave?: Leave;
+  /** It came here from another host, and the root administrator is told so (`CrossingAlert`). Absent: nothing is to be told. */
+  readonly crossed?: readonly string[];
 }
 export interface Leave extends Refusing {
   readonly to: HostName | null;
@@ -394,6 +396,8 @@ export interface DesiredVm extends WishesMet {
   readonly start?: "boot" | "resume";
   /** `x.display`. Absent: none. A host of the previous version gives none. */
   readonly display?: "vga";
+  /** Memory that its place has beside its guest's, for its screen. Absent: its controller is of a version before, which asked for none. */
+  readonly besideMiB?: number;
   /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
   readonly restart?: "host";
   /** The boot of the host that this incarnation was placed for: a later one never starts it, so its end is this one's. Absent: for any boot. */

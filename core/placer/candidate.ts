@@ -1,5 +1,6 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { type GroupKind, type Membership, reservedGroupName } from "../../model/cell/tenants/affinity/affinity.ts";
+import type { CrossingAlert } from "../../model/cell/tenants/dedication/alerts.ts";
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import { type ImplicitMode, implicitModes } from "../../model/cell/tenants/dedication/implicit.ts";
 import type { Marks } from "../../model/cell/tenants/dedication/marks.ts";
@@ -34,6 +35,8 @@ export interface Reservation {
   readonly terms?: PlacedTerms;
   /** Names of its nice wishes that were so; absent: none. */
   readonly nice?: readonly string[];
+  /** It came here from another host, and what of that the root administrator is told; absent: nothing. */
+  readonly crossed?: readonly CrossingAlert[];
 }
 
 /**
@@ -379,7 +382,7 @@ export function besidesAt({ cells }: HostUse, { vm, cell, placement }: DesiredPl
 export function reservationOf(
   client: PeerName,
   { vm, path, cell, incarnation, memoryMiB, cpus, placement, off }: DesiredPlacement,
-  { host, boot, terms, nice }: Pick<Reservation, "host" | "boot" | "terms" | "nice">,
+  { host, boot, terms, nice, crossed }: Pick<Reservation, "host" | "boot" | "terms" | "nice" | "crossed">,
 ): Reservation {
   const [spread, implicit] = [off === true ? null : spreadOf(placement), implicitOf(placement)];
   const groups = groupsOf(placement).filter((name) => !reservedGroupName.test(name));
@@ -399,6 +402,7 @@ export function reservationOf(
     ...(groups.length === 0 ? {} : { groups: [...new Set(groups)] }),
     ...(terms === undefined ? {} : { terms }),
     ...(nice === undefined ? {} : { nice }),
+    ...(crossed === undefined ? {} : { crossed }),
   };
 }
 

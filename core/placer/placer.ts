@@ -35,20 +35,7 @@ import {
   takeDeath,
 } from "../presence/group/deaths.ts";
 import { adviceFor } from "./advice/advice.ts";
-import {
-  type HostView,
-  nobody,
-  noteTaken,
-  noUse,
-  type Ratios,
-  type Reservation,
-  release,
-  reservationOf,
-  reserve,
-  UsageTable,
-  useWithout,
-} from "./candidate.ts";
-import { capacity } from "./filters/capacity.ts";
+import { noteTaken, type Ratios, type Reservation, release, reservationOf, reserve, UsageTable } from "./candidate.ts";
 import type { Given } from "./filters/wishes.ts";
 import { takeGroup } from "./groups.ts";
 import { choose } from "./index/choose.ts";
@@ -57,6 +44,8 @@ import { whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
 import { askerOf, sayStandings, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
+import { placeBefore, whyNotKnown } from "./room/before.ts";
+import { continueAnew, crossedBy } from "./room/crossings.ts";
 import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
 import { offersOf } from "./room/offers.ts";
 import { rooms } from "./room/rooms.ts";
@@ -136,7 +125,8 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     spareHosts: 0,
     settings: {},
     offerings: [],
-    continuing: new Set(),
+    continuing: new Map(),
+    wereHeld: new Set(),
     questions: createQuestions(),
   };
   for (const peer of hosts) state.hosts.set(peer, { host: hostOf(peer), reachable: false, actual: null });
@@ -199,7 +189,9 @@ function start(state: PlacerState): void {
   // All that ended first, so that the new ones find its room.
   for (const reservation of [...state.reservations.values()]) {
     const wanted = state.wanted.get(reservation.vm);
-    if (!state.unread.has(reservation.vm) && !isOf(reservation, wanted?.document)) drop(state, reservation);
+    if (state.unread.has(reservation.vm) || isOf(reservation, wanted?.document)) continue;
+    drop(state, reservation);
+    if (wanted !== undefined) continueAnew(state, reservation, wanted.document);
   }
   for (const vm of state.wanted.keys()) reconcile(state, vm);
   sayLeaving(state);
@@ -274,6 +266,8 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   }
   if (key === settingsKey) {
     const said = value === null ? null : desiredPlacementSettings.of(value);
+    // What cannot be read is no word, and takes none back.
+    if (said === null && value !== null) return;
     state.settings = said?.settings ?? {};
     state.offerings = said?.offerings ?? [];
     if (state.started) publishOffers(state);
@@ -325,7 +319,7 @@ function reconcile(state: PlacerState, vm: Uid): void {
   let freed = false;
   if (ended) drop(state, reservation);
   if (wanted === undefined) state.continuing.delete(vm);
-  else if (ended) state.continuing.add(vm);
+  else if (ended) continueAnew(state, reservation, wanted.document);
   if (wanted !== undefined) {
     if (reservation !== undefined && !ended) {
       const now = renamed(state, reservation, wanted.document);
@@ -398,30 +392,6 @@ function whyNotYet(state: PlacerState, { cell }: DesiredPlacement): string | nul
   return `the cloud's own VMs wait for a quorum of its hosts: ${heard} of ${living.length} have been heard, and ${Math.floor(living.length / 2) + 1} are needed`;
 }
 
-const viewBefore = ({ hosts }: PlacerState, { at }: DesiredPlacement): HostView | undefined =>
-  at === undefined ? undefined : hosts.get(peerName(`host.${at}`));
-
-/** Why this one is not placed yet: the host that its controller has it at may have it, and was not heard. Null: it is. */
-function whyNotKnown(state: PlacerState, document: DesiredPlacement): string | null {
-  const view = viewBefore(state, document);
-  if (view === undefined || view.actual !== null || (view.died ?? null) !== null) return null;
-  return `a Placer placed it at ${view.host} before, which this one has not heard yet`;
-}
-
-/**
- * The place of an incarnation that this Placer's store does not know: the store was lost, or is older. It may run there, so
- * that others have to keep apart from it there. Its controller's word alone promises no more than the host has.
- */
-function placeBefore(state: PlacerState, document: DesiredPlacement): Pick<Reservation, "host" | "boot"> | null {
-  const { host, actual = null } = viewBefore(state, document) ?? {};
-  if (host === undefined || actual === null) return null;
-  const use = state.usage.get(host) ?? noUse();
-  const candidate = { actual, use: useWithout(use, document.vm) };
-  const asked = { ...document, ...document.has };
-  if (!use.taken.has(document.vm) && capacity(candidate, asked, state.ratios, nobody) !== null) return null;
-  return { host, ...(actual.boot === undefined ? {} : { boot: actual.boot }) };
-}
-
 /** By the index; why there is none is said by looking at each host. */
 function placeAnywhere(state: PlacerState, { client, document }: Wanted): Placed {
   const asker = askerOf(state, client);
@@ -451,6 +421,7 @@ function tryPlace(state: PlacerState, wanted: Wanted): void {
     publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
     return;
   }
+  const isMoved = state.next.has(vm);
   const placed =
     placeBefore(state, document) ??
     placeKept(state, wanted) ??
@@ -469,14 +440,14 @@ function tryPlace(state: PlacerState, wanted: Wanted): void {
     });
     return;
   }
-  keepPlace(state, client, document, placed);
+  keepPlace(state, client, document, { ...placed, ...crossedBy(state, wanted, placed.host, isMoved) });
 }
 
 function keepPlace(
   state: PlacerState,
   client: PeerName,
   document: DesiredPlacement,
-  at: Pick<Reservation, "host" | "boot"> & Given,
+  at: Pick<Reservation, "host" | "boot" | "crossed"> & Given,
 ): void {
   const { vm, path, incarnation } = document;
   state.waiting.delete(vm);
@@ -484,8 +455,15 @@ function keepPlace(
   state.advised.last.delete(vm);
   state.continuing.delete(vm);
   const terms = termsOf(state, client, document, at.host);
-  const { host, boot, so: nice, given = document.has } = at;
-  const place = { host, ...(boot === undefined ? {} : { boot }), ...(nice === undefined ? {} : { nice }), ...terms };
+  const { host, boot, so: nice, given = document.has, crossed } = at;
+  state.wereHeld.delete(host);
+  const place = {
+    host,
+    ...(boot === undefined ? {} : { boot }),
+    ...(nice === undefined ? {} : { nice }),
+    ...(crossed === undefined ? {} : { crossed }),
+    ...terms,
+  };
   const reservation = reservationOf(client, { ...document, ...given }, place);
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
@@ -495,7 +473,7 @@ function keepPlace(
 }
 
 const sayPlaced = (state: PlacerState, reservation: Reservation): void => {
-  const { client, vm, incarnation, host, boot, terms, nice, memoryMiB, cpus, off } = reservation;
+  const { client, vm, incarnation, host, boot, terms, nice, memoryMiB, cpus, off, crossed } = reservation;
   const placed = toActual("ready", null, incarnation, host, []);
   const asked = state.wanted.get(vm)?.document;
   const isMore = asked !== undefined && off !== true && (memoryMiB > asked.memoryMiB || cpus > asked.cpus);
@@ -507,6 +485,7 @@ const sayPlaced = (state: PlacerState, reservation: Reservation): void => {
     ...(nice === undefined ? {} : { nice }),
     ...(isMore ? { given: { memoryMiB, cpus } } : {}),
     ...(leave === undefined ? {} : { leave }),
+    ...(crossed === undefined ? {} : { crossed }),
   };
   publish(state.outbox, actualKey(client, `placement/${vm}`), actual);
 };

@@ -61,8 +61,10 @@ export interface PlacerState {
   settings: PlacementSettings;
   /** What the operator offers by names, for controllers to check. */
   offerings: readonly KnownOffering[];
-  /** VMs whose place was theirs until now, and that have not got the next one yet. */
-  readonly continuing: Set<Uid>;
+  /** VMs whose place was theirs until now, and that have not got the next one yet: where they were. */
+  readonly continuing: Map<Uid, Reservation>;
+  /** Hosts that were lost, and had VMs which asked for implicit dedication: of those that leave one by one the last finds nobody there. */
+  readonly wereHeld: Set<HostName>;
   /** That the operator waits for answers of. */
   readonly questions: Questions;
 }

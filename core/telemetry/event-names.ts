@@ -188,7 +188,7 @@ export const eventNames = {
   "host/pooled": "a host is of a flavour from now on (null: of none any more), and in which pool",
   "host/released": "a host is everybody's again",
   "placement/crosses":
-    "a VM is to move between hosts whose dedication is not the same, by the alerts E1 to E3 and I1 to I3",
+    "a VM is to move, or was started elsewhere since its host was lost (`restart`), between hosts whose dedication is not the same, by the alerts E1 to E3 and I1 to I3",
   "placement/leaves":
     "room is kept at another host for the next incarnation of a VM that is to leave its own: from, to",
   "vm/move-asked": "the operator has a VM go to another host: from, to",

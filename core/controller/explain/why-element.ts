@@ -5,6 +5,7 @@ import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { rulesText } from "../../../model/cause/words.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, hostPeer } from "../../../model/cell/identifiers.ts";
+import { crossingSays } from "../../../model/cell/tenants/dedication/alerts.ts";
 import { leastWeight, niceOf } from "../../../model/cell/tenants/wishes/nice.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { PlacedAmounts } from "../../documents/pools.ts";
@@ -15,6 +16,7 @@ import { whyForeign } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
 import { type ControllerState, elementOf, isOff, type LinkElement, linksOf, recordAt } from "../state.ts";
 import { actualVmOf, connectionOf } from "../vm/life-cycle.ts";
+import { placementOf } from "../vm/places/placement.ts";
 import { placeInQueue } from "../vm/start-limit.ts";
 
 /**
@@ -236,7 +238,12 @@ function linkChecks(state: ControllerState, { path, requires, type }: LinkElemen
 function runChecks(state: ControllerState, { uid, causes }: ElementRecord, run: Run): readonly ElementCheck[] {
   const { host, incarnation, stage } = run;
   if (stage === "placing" || host === null) return [];
-  const checks = [passed("host", `${host} holds incarnation ${incarnation}`), ...wishChecks(run)];
+  const crossed = placementOf(state, uid, run)?.crossed ?? [];
+  const checks = [
+    passed("host", `${host} holds incarnation ${incarnation}`),
+    ...crossedChecks(crossed),
+    ...wishChecks(run),
+  ];
   for (const { connection, volume } of run.disks) {
     const lease = connectionOf(state, connection, run);
     if (stage === "connecting" && lease?.phase !== "ready") continue;
@@ -255,6 +262,13 @@ function runChecks(state: ControllerState, { uid, causes }: ElementRecord, run: 
   )
     checks.push(probes(actual.health));
   return checks;
+}
+
+/** How it came to its host, where that crossed what is dedicated or held. Of a Placer of a later version by the name alone. */
+function crossedChecks(crossed: readonly string[]): readonly ElementCheck[] {
+  const says: Readonly<Record<string, string>> = crossingSays;
+  const texts = crossed.map((alert) => (Object.hasOwn(says, alert) ? `${alert}, ${says[alert]}` : alert));
+  return texts.length === 0 ? [] : [passed("dedication", `by the way that it came here: ${texts.join("; ")}`)];
 }
 
 /** Which of its nice wishes are so there, and what it has by them. None of them holds anything up. */

@@ -1,4 +1,5 @@
 import { parseNetwork } from "../../../model/addresses/addresses.ts";
+import { displayShare } from "../../../model/cell/attributes/display-memory.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { hostPeer, type Ipv4, type Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -113,7 +114,7 @@ function vmDocument(state: ControllerState, uid: Uid, run: Run): DesiredVm | nul
     ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
     ...(awaitsGuest(element, disks) ? { ready: "booted" as const } : {}),
     ...(element.start === "resume" ? { start: element.start } : {}),
-    ...(element.display === undefined ? {} : { display: element.display }),
+    ...(element.display === undefined ? {} : { display: element.display, besideMiB: displayShare(element) }),
     ...livenessOf(state, element),
   };
 }

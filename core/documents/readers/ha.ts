@@ -3,6 +3,7 @@ import {
   boolean,
   count,
   document,
+  either,
   list,
   nullable,
   number,
@@ -38,6 +39,7 @@ import {
   mostProbed,
   mostTold,
   type ProbedMachine,
+  type SaidSystemHosts,
   type SystemHostsShort,
   type ToldAlert,
   toldKinds,
@@ -92,7 +94,10 @@ export const desiredPower = document(object<DesiredPower>({ host: hostText, boot
 });
 const bounded = (name: HaSettingName) => optional(number(haSettings[name].least, haSettings[name].most));
 const systemHostsShort = object<SystemHostsShort>({ kept: count, left: count });
-export const actualShort = document(systemHostsShort);
+const enough = object<Extract<SaidSystemHosts, { readonly enough: true }>>({ enough: oneOf(true) });
+export const actualShort = document<SaidSystemHosts>(
+  either(systemHostsShort, enough, "an object with `kept` and `left`, or with `enough`"),
+);
 export const desiredSettings = document(
   object<DesiredSettings>({
     settings: object<ManagerSettings>({

@@ -90,6 +90,7 @@ const vm = object<DesiredVm>({
   ready: optional(oneOf("booted")),
   start: optional(oneOf("boot", "resume")),
   display: optional(oneOf("vga")),
+  besideMiB: optional(amountMiB),
   restart: optional(oneOf("host")),
   boot: optional(count),
   terms: optional(placedTerms),

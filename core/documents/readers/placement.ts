@@ -43,6 +43,7 @@ import { placedTerms } from "./pools.ts";
 import {
   address,
   amountMiB,
+  bootImage,
   cellText,
   hostText,
   macAddress,
@@ -78,7 +79,7 @@ export const desiredPlacement = document(
     off: optional(oneOf(true)),
     has: optional(amounts),
     networkMode: optional(oneOf(...modes)),
-    image: optional(word),
+    image: optional(bootImage),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );
@@ -113,6 +114,7 @@ export const actualPlacement = document(
     ...refused,
     advice: optional(advice),
     leave: optional(leave),
+    crossed: optional(list(word, mostRules)),
   }),
 );
 

@@ -17,16 +17,15 @@ import type {
   PoolHostGiven,
 } from "../pools.ts";
 import { accountPath, hostRule } from "./tenancy.ts";
-import { cellText, hostText, most, pathText, sentence, uidText, word, yes } from "./values.ts";
+import { bootImage, cellText, hostText, most, pathText, sentence, uidText, word, yes } from "./values.ts";
 
 /** Readers of what is said of whole hosts that are somebody's. */
-const allowed = optional(list(word, mostAllowed));
 const wishes = {
   cpuRatio: optional(count),
   memoryPercent: optional(count),
   fill: optional(oneOf(...fills)),
-  offerings: allowed,
-  images: allowed,
+  offerings: optional(list(word, mostAllowed)),
+  images: optional(list(bootImage, mostAllowed)),
 } as const;
 const accounts = list(word, most.authorised);
 const pooledAs = object<PooledAs>({

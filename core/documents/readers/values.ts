@@ -62,6 +62,8 @@ export const sha256 = pattern(/^[0-9a-f]{64}$/, "a SHA-256 of 64 hexadecimal dig
 export const sentence = text(longestSentence);
 /** A host, or a path with its cell's whole name first; of what is about no one thing nothing. */
 export const alertSubject = text(1024);
+/** From what a VM boots: an image by its name, or the path of a volume of another cell. */
+export const bootImage = text(pathLength);
 /** A word, a version, a file's name. */
 export const word = text(256);
 export const port = integer(0, 65_535);

@@ -171,3 +171,73 @@ test("a move between what is dedicated and what is not is told, and not refused"
   dedicate("h1", null);
   assert.deepEqual(move(), [], "between what is shared nobody is told");
 });
+
+test("a VM that is started elsewhere since its host was lost is told as a move is, and says so itself until it starts anew", () => {
+  const made = cloud(["h1", "h2"]);
+  const { want, get, dedicate, administer, say, restart, own, input } = made;
+  const told = (effects: ReturnType<typeof input>): readonly unknown[] =>
+    effects.flatMap((effect) =>
+      effect.kind === "log" && effect.event === "placement/crosses"
+        ? [[effect.fields.from, effect.fields.to, effect.fields.alerts, effect.fields.restart]]
+        : [],
+    );
+  administer("h2", "disabled");
+  want("vm", 100);
+  want("other", 100);
+  dedicate("h1", d1);
+  say("h1", null);
+  assert.deepEqual(told(want("vm", 100, 2, { restart: true })), [], "it has no place yet");
+  assert.equal(get("vm")?.host, null);
+  administer("h2", null);
+  assert.deepEqual([get("vm")?.host, get("vm")?.crossed], ["h2", ["E1"]]);
+  assert.deepEqual(told(want("other", 100, 2, { restart: true })), [["h1", "h2", "E1", true]]);
+  want("other", 100, 2, { restart: true, path: "shop/renamed" });
+  assert.deepEqual(get("other")?.crossed, ["E1"], "under another name, too");
+  want("other", 100, 3);
+  assert.deepEqual([get("other")?.host, get("other")?.crossed], ["h2", undefined], "it starts where it was");
+  restart();
+  own("shop", a1.path);
+  assert.deepEqual(get("vm")?.crossed, ["E1"], "as it is stored");
+
+  const plain = cloud(["h1", "h2"]);
+  plain.administer("h2", "disabled");
+  plain.want("vm", 100);
+  plain.administer("h2", null);
+  plain.dedicate("h1", d1);
+  assert.deepEqual(told(plain.want("vm", 100, 2)), [], "a change of the VM's own is none");
+  assert.deepEqual([plain.get("vm")?.host, plain.get("vm")?.crossed], ["h2", undefined]);
+});
+
+test("of VMs that leave a lost host one by one the last is told as the first what was there", () => {
+  const { want, get, administer, say } = cloud(["h1", "h2", "h3"]);
+  const preferred = { placement: { dedication: "preferred" } };
+  for (const name of ["h2", "h3"]) administer(name, "disabled");
+  want("held", 100, 1, preferred);
+  want("plain", 100);
+  for (const name of ["h2", "h3"]) administer(name, null);
+  say("h1", null);
+  want("held", 100, 2, { ...preferred, restart: true });
+  assert.deepEqual([get("held")?.host, get("held")?.crossed], ["h2", undefined], "where nobody is");
+  want("plain", 100, 2, { restart: true });
+  assert.deepEqual([get("plain")?.host, get("plain")?.crossed], ["h3", ["I3"]]);
+  say("h1", host("h1"));
+  for (const name of ["h2", "h3"]) administer(name, "disabled");
+  want("new", 100);
+  assert.equal(get("new")?.host, "h1");
+  for (const name of ["h3"]) administer(name, null);
+  say("h1", null);
+  want("new", 100, 2, { restart: true });
+  assert.deepEqual([get("new")?.host, get("new")?.crossed], ["h3", undefined], "that was before");
+});
+
+test("a move says of the machine what was told when room was kept for it", () => {
+  const { want, get, dedicate, administer } = cloud(["h1", "h2"]);
+  administer("h2", "disabled");
+  want("vm", 100);
+  administer("h2", null);
+  dedicate("h1", d1);
+  administer("h1", "maintenance");
+  assert.equal(get("vm")?.leave?.to, "h2");
+  want("vm", 100, 2);
+  assert.deepEqual([get("vm")?.host, get("vm")?.crossed], ["h2", ["E1"]]);
+});

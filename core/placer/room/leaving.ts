@@ -1,14 +1,13 @@
-import { type HostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
-import { alertsOf, type Crossing, type CrossingAlert } from "../../../model/cell/tenants/dedication/alerts.ts";
+import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import { rootCell } from "../../documents/cells.ts";
 import type { HostRefusal, Leave } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson, write } from "../../outbox.ts";
-import { type HostView, noUse, type Reservation, release, reserve } from "../candidate.ts";
-import { neighboursOf } from "../filters/implicit.ts";
+import { type HostView, type Reservation, release, reserve } from "../candidate.ts";
 import type { Amounts } from "../filters/wishes.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
 import type { PlacerState } from "../state.ts";
+import { crossings } from "./crossings.ts";
 import { toldOf } from "./told.ts";
 
 /*
@@ -123,22 +122,6 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
 function leastOf({ wanted }: PlacerState, { vm, memoryMiB, cpus }: Reservation): Amounts {
   const { memoryMiB: leastMiB = memoryMiB, cpus: least = cpus } = wanted.get(vm)?.document ?? {};
   return { memoryMiB: leastMiB, cpus: least };
-}
-
-/** What the root administrator is told of a move between what is dedicated, or held, and what is not. It is not refused for that. */
-export function crossings(
-  state: PlacerState,
-  { vm, client, host: from, implicit }: Reservation,
-  to: HostName,
-): readonly CrossingAlert[] {
-  const asker = askerOf(state, client);
-  const account = asker.account;
-  if (asker.isSystem || account === null) return [];
-  const at = (host: HostName): Crossing["from"] => ({
-    rule: state.hosts.get(peerName(`host.${host}`))?.rule ?? null,
-    there: [...neighboursOf(state.usage.get(host) ?? noUse(), vm, asker)],
-  });
-  return alertsOf({ account, mode: implicit ?? null, from: at(from), to: at(to) });
 }
 
 function placeAt(state: PlacerState, { vm }: Reservation, hosts: readonly HostView[]): ReturnType<typeof place> {

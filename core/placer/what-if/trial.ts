@@ -4,7 +4,7 @@ import type { Trial, TrialAnswer } from "../../../model/contract/operator/placem
 import type { HostView } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
-import { crossings } from "../room/leaving.ts";
+import { crossings } from "../room/crossings.ts";
 import type { PlacerState, Wanted } from "../state.ts";
 import type { Sliced } from "./sliced.ts";
 import { anew } from "./thought.ts";

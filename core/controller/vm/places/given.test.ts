@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { ElementAnswer } from "../../../../model/api.ts";
 import { displayMiB } from "../../../../model/cell/attributes/display-memory.ts";
 import { mostOf } from "../../../../model/cell/tenants/wishes/nice.ts";
+import { crossingSays } from "../../../../model/cell/tenants/dedication/alerts.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
 import { shop, World } from "../../world.testing.ts";
@@ -48,7 +49,8 @@ test("a screen is memory of its place, and none of its guest's", () => {
     world.gives.set(`c1-${at}`, { given: { memoryMiB: 2048 + displayMiB, cpus: 1 }, nice: [] });
   world.put(screen({}));
   world.settle();
-  assert.equal(world.vm("shop/web")?.document.memoryMiB, 2048);
+  const { document } = world.vm("shop/web") ?? assert.fail();
+  assert.deepEqual([document.memoryMiB, document.besideMiB], [2048, displayMiB]);
   const { memoryMiB, has } = asked(world);
   assert.deepEqual([memoryMiB, has?.memoryMiB], [512 + displayMiB, 2048 + displayMiB]);
   const { placement } = asked(world);
@@ -101,4 +103,14 @@ test("a quota counts the most that a VM may get", () => {
   const answer = world.ask({ method: "PUT", path: "", json: { shop: { ...model.shop, "x.limits.memory": 4000 } } });
   assert.equal(answer.status, 400);
   assert.match(JSON.stringify(answer.body), /MiB of memory/);
+});
+
+test("why of a VM says that it came over what is dedicated, also of what only a later version knows", () => {
+  const world = new World();
+  for (let at = 1; at < 20; at += 1) world.gives.set(`c1-${at}`, { crossed: ["E1", "E9"] });
+  world.put(shop({ web: web() }));
+  world.settle();
+  const { checks } = world.ask({ method: "WHY-ELEMENT", path: "shop/web" }).body as unknown as ElementAnswer;
+  const { passes, detail } = checks.find(({ check }) => check === "dedication") ?? assert.fail();
+  assert.deepEqual([passes, detail], [true, `by the way that it came here: E1, ${crossingSays.E1}; E9`]);
 });
