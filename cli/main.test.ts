@@ -306,6 +306,25 @@ test("why of a VM says on demand of each host whether it takes it", async () => 
   });
 });
 
+test("why of a VM with --hosts says to who is not the operator what it says without", async () => {
+  const answer = { path: "shop/web", type: "VM", phase: "waiting", reason: null, checks: [], verdict: "It waits." };
+  const refusing = (status: number) => ({
+    "GET /cells/shop/why?element=shop%2Fweb": { status: 200, body: answer },
+    "GET /placement/try?vm=shop%2Fweb": { status, body: { error: { code: "forbidden", message: "not for you" } } },
+  });
+  await withGateway(refusing(403), async (config) => {
+    const plain = await cells(["why", "shop/web"], config);
+    const { code, stdout, stderr } = await cells(["why", "shop/web", "--hosts"], config);
+    assert.deepEqual([code, stdout], [plain.code, plain.stdout]);
+    assert.match(stderr, /what each host says of it is for the operator's credential/);
+    const { stdout: json } = await cells(["why", "shop/web", "--hosts", "-o", "json"], config);
+    assert.deepEqual(JSON.parse(json), answer);
+  });
+  await withGateway(refusing(409), async (config) => {
+    assert.match((await cells(["why", "shop/web", "--hosts"], config)).stderr, /not for you/);
+  });
+});
+
 test("events are read from a stream however it is cut", async () => {
   const bytes = new TextEncoder().encode('id: 1\ndata: {"id":1,"reason":"ä"}\n\n: beat\n\ndata: {"id":2}\r\n\r\n');
   const pieces = async function* (): AsyncGenerator<Uint8Array> {

@@ -395,7 +395,7 @@ async function onCell(
       "the cloud itself runs in the root cell: take out of it what is not to run any more",
     );
   const ask = (each: Forwarded): Promise<PeerResponse> => reachable(cell, forward(context, cell, each));
-  if (cell === rootCell && givesHosts(name) && (await cells.has(cell)))
+  if (cell === rootCell && givesHosts(name, what) && (await cells.has(cell)))
     await requireOwners(what, ask, ownerThere(configuration)(request));
   if (name === "putModel") {
     const answer = await cells.exclusively(cell, () => putModel(context, cell, what, dryRun));

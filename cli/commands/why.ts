@@ -1,4 +1,5 @@
 import type { Trial } from "../../model/contract/operator/placement.ts";
+import { Refused } from "../connection/client.ts";
 import { parseConnection } from "../connection/connection.ts";
 import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { renderElementAnswer, renderWhy } from "../output/render.ts";
@@ -41,12 +42,27 @@ const whyElement = async (context: Context, pathText: string, byHost: boolean): 
   const { cell, path } = cellOfPath(pathText);
   const client = context.client();
   const answer = await client.whyElement(cell, path);
-  const tried = byHost ? await client.ask("tryPlacement", { parameters: {}, query: { vm: pathText } }) : null;
+  const tried = byHost ? await triedBy(client, pathText, context.terminal.warn) : null;
   if (context.json) printJson(context, tried === null ? answer : { ...answer, hosts: tried.hosts });
   else context.terminal.print(renderElementAnswer(answer, context.terminal.paint));
   if (!context.json && tried !== null) context.terminal.print(byHostText(tried.hosts));
   if (answer.checks.some(({ passes }) => !passes)) process.exitCode = exitCodes.refused;
 };
+
+/** Hosts are the operator's; whoever else asks is told of the VM as without `--hosts`. */
+async function triedBy(
+  client: ReturnType<Context["client"]>,
+  vm: string,
+  warn: (text: string) => void,
+): Promise<{ readonly hosts: readonly Trial[] } | null> {
+  try {
+    return await client.ask("tryPlacement", { parameters: {}, query: { vm } });
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 403) throw error;
+    warn("what each host says of it is for the operator's credential");
+    return null;
+  }
+}
 
 /** Of each host whether it would take the VM now, and why not. */
 function byHostText(hosts: readonly Trial[]): string {

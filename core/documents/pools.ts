@@ -134,3 +134,12 @@ export interface BootsFrom {
   /** The image, or the volume of another cell, where it asks for a pool. Absent: nothing that has a name, or its controller is of a version before. */
   readonly image?: string;
 }
+
+/** Of a place: it was reached from another host, and the root administrator is told so (`CrossingAlert`). Absent: nothing is to be told. */
+export interface Crossed {
+  readonly crossed?: readonly string[];
+}
+/** Of a machine: what its place has beside its guest, for its screen. Absent: its controller is of a version before, which asked for none. */
+export interface BesideGuest {
+  readonly besideMiB?: number;
+}

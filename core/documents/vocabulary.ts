@@ -20,7 +20,7 @@ import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { OfInstance, OfMode } from "./network/modes.ts";
 import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
-import type { BootsFrom, GivenMore, HadBefore, PlacedTerms, WishesMet } from "./pools.ts";
+import type { BesideGuest, BootsFrom, Crossed, GivenMore, HadBefore, PlacedTerms, WishesMet } from "./pools.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { Granted, GrownDisk, Holding, Kept, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
 
@@ -317,7 +317,7 @@ export interface DesiredHost {
 }
 export const hostKey = (host: HostName): string => `host/${host}`;
 export type HostRefusal = RefusedBy;
-export interface ActualPlacement extends Progress, Refusing, WishesMet, GivenMore {
+export interface ActualPlacement extends Progress, Refusing, WishesMet, GivenMore, Crossed {
   readonly incarnation: number;
   readonly host: HostName | null;
   /** `ActualHost.boot` of that host when it was chosen. */
@@ -326,8 +326,6 @@ export interface ActualPlacement extends Progress, Refusing, WishesMet, GivenMor
   readonly advice?: Advice;
   /** It is to go elsewhere, where room is kept (`to`), or nowhere yet (null), and per host why. Absent: it stays. */
   readonly leave?: Leave;
-  /** It came here from another host, and the root administrator is told so (`CrossingAlert`). Absent: nothing is to be told. */
-  readonly crossed?: readonly string[];
 }
 export interface Leave extends Refusing {
   readonly to: HostName | null;
@@ -375,7 +373,7 @@ export const takenKey = (vm: Uid): string => `taken/${vm}`;
 // --- Host Manager ----------------------------------------------------------------------------------------------
 
 /** One VM incarnation at one host, with its links. A tombstone stops it and frees everything. */
-export interface DesiredVm extends WishesMet {
+export interface DesiredVm extends WishesMet, BesideGuest {
   readonly uid: Uid;
   readonly cell: CellName;
   readonly path: ElementPath;
@@ -396,8 +394,6 @@ export interface DesiredVm extends WishesMet {
   readonly start?: "boot" | "resume";
   /** `x.display`. Absent: none. A host of the previous version gives none. */
   readonly display?: "vga";
-  /** Memory that its place has beside its guest's, for its screen. Absent: its controller is of a version before, which asked for none. */
-  readonly besideMiB?: number;
   /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
   readonly restart?: "host";
   /** The boot of the host that this incarnation was placed for: a later one never starts it, so its end is this one's. Absent: for any boot. */

@@ -9,7 +9,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
-import { shortKey } from "../documents/ha.ts";
+import { type SaidSystemHosts, shortKey } from "../documents/ha.ts";
 import {
   type ActualClaim,
   type ActualStanding,
@@ -102,8 +102,11 @@ const withoutHost = ({ host: _host, ...pooled }: DesiredPooled): Pooled => poole
  */
 export function sayStandings(state: PlacerState): void {
   const { outbox, hosts, usage, silent } = state;
-  // Before all have been heard nobody knows how many are left.
-  if (silent.size === 0) publishValue(outbox, actualKey(rootController, shortKey), shortOf(state));
+  // Before all have been heard nobody knows how many are left, and what was said before the start stays so.
+  if (silent.size === 0) {
+    const said: SaidSystemHosts = shortOf(state) ?? { enough: true };
+    publishValue(outbox, actualKey(rootController, shortKey), said);
+  }
   for (const host of new Set([...hosts.unsaid, ...usage.unsaid])) {
     const view = hosts.get(peerName(`host.${host}`));
     const isFollowed = view !== undefined && (view.closed === "disabled" || view.pooled !== undefined);

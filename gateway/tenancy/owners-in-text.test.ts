@@ -70,12 +70,23 @@ test("a change that gives nothing is made without a question, and what is wrong 
       requireOwners(what, async () => each, nobody),
       { statusCode: 502 },
     );
-  assert.deepEqual(["putModel", "putElement", "patchModel", "deleteModel", "getModel", undefined].map(givesHosts), [
-    true,
-    true,
-    true,
-    false,
-    false,
-    false,
-  ]);
+});
+
+test("a change that names neither the place nor the type of a dedication is planned once", () => {
+  const gives = (name: string | undefined, text: string | null, url = "/cells/root/model"): boolean =>
+    givesHosts(name, { url, body: text === null ? null : Buffer.from(text) });
+  const dedication = 'racks extends Dedication { x.of "z1"; x.to "ROOT/acme"; }';
+  const names = ["putModel", "putElement", "patchModel", "deleteModel", "getModel", undefined];
+  assert.deepEqual(
+    names.map((name) => gives(name, dedication)),
+    [true, true, true, false, false, false],
+  );
+  const [patch, plain] = ['[{"op":"copy","from":"/root/dedications/a","path":"/root/d"}]', '{"x.type":"Host"}'];
+  assert.deepEqual(
+    [gives("patchModel", patch), gives("putElement", plain), gives("putElement", null)],
+    [true, false, false],
+  );
+  assert.equal(gives("putElement", '{"x.to":"ROOT/acme"}', "/cells/root/model/root/dedications/racks"), true);
+  assert.equal(gives("putElement", '{"x.to":"ROOT/acme"}', "/cells/root/model/root/%64edications/racks"), true);
+  assert.equal(gives("putElement", '{"x.type":"\\u0044edication"}'), true, "a letter by its number");
 });

@@ -13,7 +13,10 @@ import type { OwnerThere } from "../requests/whole-hosts.ts";
  * the service `tenancy` whether those are there. `cells apply` has asked before, with places in the text; other clients have not.
  */
 const concerned: ReadonlySet<string | undefined> = new Set(["putModel", "putElement", "patchModel"]);
-export const givesHosts = (name: string | undefined): boolean => concerned.has(name);
+/** What names neither the place nor the type of a dedication gives nobody anything, and is planned once. A letter may be written by its number. */
+const aboutDedications = /dedicat|\\[ux]/i;
+export const givesHosts = (name: string | undefined, { url, body }: Pick<Forwarded, "url" | "body">): boolean =>
+  concerned.has(name) && (aboutDedications.test(url) || url.includes("%") || aboutDedications.test(String(body ?? "")));
 const said = record<Pick<Changed, "dedicates">>({ dedicates: optional(givenAnew) });
 const longestAnswerBytes = 64 * 2 ** 20;
 

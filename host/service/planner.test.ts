@@ -195,12 +195,18 @@ test("an interface of a mode of Eucalyptus is used once its agent has its addres
 
 test("a screen is counted beside its machine, of those that run and of the one that comes", () => {
   const plain = { ...machine("one", "10.64.2.1"), memoryMiB: 100 };
-  const screen: DesiredVm = { ...machine("two", "10.64.2.2"), memoryMiB: 100, display: "vga" };
+  const screen: DesiredVm = { ...machine("two", "10.64.2.2"), memoryMiB: 100, display: "vga", besideMiB: displayMiB };
   const room = (capacityMiB: number, vm: DesiredVm, running: readonly DesiredVm[] = []) =>
     shortage(vm, { ...foundOf(running, []), capacityMiB });
   assert.equal(room(100 + overheadMiB, plain), null);
   assert.match(room(100 + overheadMiB + displayMiB - 1, screen) ?? "", /needs 100 MiB, its machine 192 MiB more/);
   assert.equal(room(100 + overheadMiB + displayMiB, screen), null);
+  const { besideMiB: _, ...before } = screen;
+  assert.deepEqual(
+    [room(100 + overheadMiB, before), room(99 + overheadMiB, before) === null],
+    [null, false],
+    "a controller of the version before asked for no place for it",
+  );
   const both = 2 * (100 + overheadMiB) + displayMiB;
   assert.deepEqual([room(both, plain, [screen]), room(both - 1, plain, [screen]) === null], [null, false]);
 });

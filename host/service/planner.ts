@@ -320,8 +320,10 @@ export const shortage = (desired: DesiredVm, found: Found): string | null => {
   const freeCpus = found.capacityCpus - running.reduce((sum, { cpus }) => sum + cpus, 0);
   if (desired.cpus > freeCpus)
     return `this host has ${Math.max(0, freeCpus)} virtual CPUs left and the VM needs ${desired.cpus}`;
-  return desired.memoryMiB + ownMiB(desired) > freeMiB
-    ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB, its machine ${ownMiB(desired)} MiB more`
+  // Who asked for no place for its screen would be given the same host again, and never start.
+  const needsMiB = ownMiB(desired) - (desired.besideMiB === undefined ? displayShare(desired) : 0);
+  return desired.memoryMiB + needsMiB > freeMiB
+    ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB, its machine ${needsMiB} MiB more`
     : null;
 };
 

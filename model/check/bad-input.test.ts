@@ -5,10 +5,8 @@ import { readSpecification } from "../specification/specification.ts";
 import { unknownSupply } from "./check-supply.ts";
 import { dataSize } from "./data-size.ts";
 
-/*
- * What careless authors write, and what they are told: each fault with its position, its cause and what would be right.
- * `^` marks where the first diagnostic must point to; everything before it is the text up to there.
- */
+/** What careless authors write, and what they are told: each fault with its position, its cause and what would be right.
+ * `^` marks where the first diagnostic must point to; everything before it is the text up to there. */
 interface Mistake {
   readonly what: string;
   /** Inside a cell `shop`; the `^` is taken out. */
@@ -422,6 +420,13 @@ const mistakes: readonly Mistake[] = [
     code: "cell/no-host",
     message: /asks for 8192 MiB, more than any host can ever give/,
     right: /write `x.memory 4096` or less/,
+  },
+  {
+    what: "more memory than any host has beside its screen",
+    text: 'vm extends VM { x.memory ^4096; x.display "vga"; }',
+    code: "cell/no-host",
+    message: /asks for 4160 MiB with the 64 of its screen, more than any host/,
+    right: /write `x.memory 4032` or less/,
   },
   {
     what: "more processors than any host has",

@@ -1,3 +1,4 @@
+import { displayShare } from "../cell/attributes/display-memory.ts";
 import type { Cell, Element, VmElement } from "../cell/cell.ts";
 import { named } from "../cell/tenants/dedication/dedication.ts";
 import { missingMark, readProperties, readTags } from "../cell/tenants/dedication/marks.ts";
@@ -64,9 +65,14 @@ export function checkHostsOfAll(
 export const allAsk = (cell: Cell, what: string): string =>
   `\`${cell.name}\` is to be had all or none, and its ${what} ask for`;
 
-/** What an attribute asks for, what a host has of it, and how a person reads the two. */
+/** What an attribute asks for, a screen with it, what a host has of it, and how a person reads the two. */
 const needs = [
-  { attribute: "x.memory", of: (vm: VmElement) => vm.memoryMiB, has: (host: HostOffer) => host.memoryMiB, unit: "MiB" },
+  {
+    attribute: "x.memory",
+    of: (vm: VmElement) => vm.memoryMiB + displayShare(vm),
+    has: (host: HostOffer) => host.memoryMiB,
+    unit: "MiB",
+  },
   { attribute: "x.cpus", of: (vm: VmElement) => vm.cpus, has: (host: HostOffer) => host.cpus, unit: "processors" },
   {
     attribute: "x.cpuSpeed",
@@ -94,10 +100,21 @@ function checkVm(vm: VmElement, all: readonly HostOffer[], fault: ReportFault): 
   const lacking = needs.filter(({ of, has }) => hosts.every((host) => of(vm) > has(host)));
   for (const { attribute, of, has, unit } of lacking) {
     const most = Math.max(...hosts.map(has));
-    fault("cell/no-host", `\`${vm.path}\` asks for ${of(vm)} ${unit}, more than ${where} can ever give`, vm.path, {
-      attribute,
-      hint: `At most ${most} ${unit} can be had: write \`${attribute} ${most}\` or less.`,
-    });
+    const besideMiB = attribute === "x.memory" ? displayShare(vm) : 0;
+    const screen = besideMiB === 0 ? "" : ` with the ${besideMiB} of its screen`;
+    const less =
+      most > besideMiB
+        ? `: write \`${attribute} ${most - besideMiB}\` or less`
+        : ', its screen among them: write `x.display "none"`';
+    fault(
+      "cell/no-host",
+      `\`${vm.path}\` asks for ${of(vm)} ${unit}${screen}, more than ${where} can ever give`,
+      vm.path,
+      {
+        attribute,
+        hint: `At most ${most} ${unit} can be had${less}.`,
+      },
+    );
   }
   if (lacking.length > 0) return;
   const asked = needs.map(({ of, unit }) => `${of(vm)} ${unit}`).join(", ");

@@ -152,6 +152,11 @@ export const followedPools: Readonly<Record<string, FollowedRefusal>> = {
     wrong: cell({ racks: { "x.type": "Pool", "x.offerings": offered(65) } }),
     ways: [cell({ racks: { "x.type": "Pool", "x.offerings": offered(64) } }), cell({ racks: { "x.type": "Pool" } })],
   },
+  "Leave some out: a host has to have all of them": {
+    arise: () => new Root(),
+    wrong: inRoot({ offerings: { small: offering({ "x.tags": offered(65) }) } }),
+    ways: [inRoot({ offerings: { small: offering({ "x.tags": offered(64) }) } })],
+  },
   "Leave some out: those that no VM names are not missed": {
     arise: () => new Root(),
     wrong: inRoot({ offerings: Object.fromEntries(offered(257).map((name) => [name, offering()])) }),

@@ -340,7 +340,14 @@ test("the first HA Manager is told by whichever Placer that too few hosts are le
   assert.deepEqual(told(), { settings: {}, short: { kept: 1, left: 0 } });
   root.put("", { root: { ...(rootWithTenancy().root as JsonObject), "x.ha.maxRetries": 3 } });
   assert.deepEqual(told(), { settings: { maxRetries: 3 }, short: { kept: 1, left: 0 } });
+  const short = { settings: { maxRetries: 3 }, short: { kept: 1, left: 0 } };
   say(null);
+  assert.deepEqual(told(), short, "a Placer that has just started has not heard all hosts");
+  root.crash();
+  assert.deepEqual(told(), short);
+  say({ kept: 3, left: 2 });
+  assert.deepEqual(told(), { settings: { maxRetries: 3 }, short: { kept: 3, left: 2 } });
+  say({ enough: true });
   assert.deepEqual(told(), { settings: { maxRetries: 3 } });
   root.crash();
   assert.deepEqual(told(), { settings: { maxRetries: 3 } });

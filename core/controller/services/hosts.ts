@@ -6,6 +6,7 @@ import {
   hostName,
   type PeerName,
 } from "../../../model/cell/identifiers.ts";
+import { mostMarks } from "../../../model/cell/tenants/dedication/marks.ts";
 import { knownOffering } from "../../../model/cell/tenants/pools/offerings.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
@@ -19,14 +20,14 @@ import {
   shortKey,
   spareKey,
 } from "../../documents/ha.ts";
-import { actualShort } from "../../documents/readers/ha.ts";
+import { actualShort, desiredSettings } from "../../documents/readers/ha.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { servicePeer } from "../../documents/service-roles.ts";
 import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
 import { isObject } from "../../outbox.ts";
 import { deathOf } from "../../presence/group/deaths.ts";
 import type { Desires } from "../changes/desires.ts";
-import { actualOf, addDesire, type ControllerState, haManager, placer, placerOf } from "../state.ts";
+import { actualOf, addDesire, type ControllerState, desiredNow, haManager, placer, placerOf } from "../state.ts";
 
 /*
  * The hosts of the installation are elements of the root cell, `root/hosts/<name>` (decision 102). One that the Placer has heard of, and that
@@ -215,8 +216,9 @@ const placementSets = new WeakMap<Cell, DesiredPlacementSettings | null>();
 function placementSetIn(cell: Cell): DesiredPlacementSettings | null {
   const known = placementSets.get(cell);
   if (known !== undefined) return known;
+  // One with more tags than a host can have is of a version before, and nobody can stand by it.
   const offerings = [...cell.elements.values()].flatMap((each) =>
-    each.type === "Offering" ? [knownOffering(each)] : [],
+    each.type === "Offering" && (each.tags?.length ?? 0) <= mostMarks ? [knownOffering(each)] : [],
   );
   const { placement: settings } = cell;
   const said = offerings.length === 0 ? {} : { offerings: offerings.sort((a, b) => (a.name < b.name ? -1 : 1)) };
@@ -253,8 +255,11 @@ export function desireHosts(state: ControllerState, desires: Desires): void {
       addDesire(desires, peer, settingsKey, { settings, ...more } satisfies DesiredSettings);
   }
 }
-/** By the Placer that finds fewest hosts left. */
-const shortIn = (state: ControllerState, cell: Cell): SystemHostsShort | undefined =>
-  [...placersOf(cell)]
-    .flatMap((peer) => actualOf(actualShort, state, peer, shortKey) ?? [])
-    .sort((one, other) => one.left - other.left)[0];
+/** By the Placer that finds fewest hosts left. As long as one says nothing, as after a start of either, what was told before stays. */
+function shortIn(state: ControllerState, cell: Cell): SystemHostsShort | undefined {
+  const said = [...placersOf(cell)].map((peer) => actualOf(actualShort, state, peer, shortKey));
+  const told = desiredSettings.of(desiredNow(state, haManager, settingsKey) ?? null)?.short;
+  const short = said.flatMap((each) => (each === undefined || "enough" in each ? [] : [each]));
+  const all = told !== undefined && said.includes(undefined) ? [...short, told] : short;
+  return all.sort((one, other) => one.left - other.left)[0];
+}

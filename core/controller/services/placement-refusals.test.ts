@@ -92,6 +92,13 @@ const roots: readonly Row[] = [
     right: /disable/i,
   },
   {
+    what: "an offering with more tags than a host can have",
+    text: `offerings extends { ^o extends Offering { x.memory 512; x.tags ${JSON.stringify(Array.from({ length: 65 }, (_, at) => `t${at}`))}; } }`,
+    code: "cell/pool",
+    says: /`x\.tags` has 65 words, and may have 64/,
+    right: /Leave some out/,
+  },
+  {
     what: "a flavour that is none",
     text: 'hosts extends { ^h3 extends Host { x.flavor "larg"; } }',
     code: "cell/pool",

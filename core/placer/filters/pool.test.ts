@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import { bootImagePattern } from "../../../model/cell/image-name.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { toJson } from "../../outbox.ts";
 import { host, world } from "../placer.testing.ts";
@@ -109,6 +110,14 @@ test("a pool takes VMs of the offerings and images that its owner names, and say
     ["c", "d", "e", "f"].map((vm) => said("shop", vm)?.host),
     ["h1", "h1", "h1", "h1"],
   );
+});
+
+test("an image may be called as long as a pool may name it", () => {
+  const longest = `//${"a".repeat(253)}/${"b".repeat(253)}`;
+  assert.match(longest, bootImagePattern);
+  const { start } = cloud({ images: [longest] });
+  assert.equal(start("shop", "a", { pool: "c1-4" }, { image: longest }), "h1");
+  assert.equal(start("shop", "b", { pool: "c1-4" }, { image: `${longest}${"c".repeat(1000)}` }), null);
 });
 
 test("all other filters hold in a pool", () => {

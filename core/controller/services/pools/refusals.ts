@@ -1,6 +1,7 @@
 import type { Cell, OfferingElement, PoolElement, PoolHostElement } from "../../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../../model/cell/identifiers.ts";
 import { named } from "../../../../model/cell/tenants/dedication/dedication.ts";
+import { mostMarks } from "../../../../model/cell/tenants/dedication/marks.ts";
 import { isPoolElement } from "../../../../model/cell/tenants/pools/attributes.ts";
 import { changeFlavor } from "../../../../model/cell/tenants/pools/flavors.ts";
 import { mostAllowed, mostOfferings } from "../../../../model/cell/tenants/pools/offerings.ts";
@@ -75,13 +76,17 @@ function listRefusals(element: PoolElement): readonly Diagnostic[] {
 
 const offeringsAt = "root/offerings/";
 function offeringRefusals(state: ControllerState, element: OfferingElement): readonly Diagnostic[] {
-  const { path, planner, mode } = element;
+  const { path, planner, mode, tags = [] } = element;
   const isRight = isRoot(state) && path.startsWith(offeringsAt) && !path.slice(offeringsAt.length).includes("/");
   if (!isRight) {
     const hint = isRoot(state)
       ? "Write it as `offerings extends { small extends Offering { x.memory 512; } }` in the cell `root`."
       : "Leave it out: offerings are the operator's, in the cell `root`.";
     return [told(element, `\`${path}\` is an Offering, and stands elsewhere than as \`${offeringsAt}<name>\``, hint)];
+  }
+  if (tags.length > mostMarks) {
+    const many = `\`x.tags\` has ${tags.length} words, and may have ${mostMarks}, as many as a host`;
+    return [told(element, many, "Leave some out: a host has to have all of them.", "x.tags")];
   }
   if (mode === undefined || planner === "ImplicitDedicationPlanner") return [];
   const why = `\`x.mode\` says how the ImplicitDedicationPlanner looks for a host, and \`x.planner\` is ${planner}`;

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../../model/cell/identifiers.ts";
+import { asksForTags, missingMark } from "../../../../model/cell/tenants/dedication/marks.ts";
 import type { KnownOffering } from "../../../../model/cell/tenants/pools/offerings.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
+import { desiredPlacement } from "../../../documents/readers/placement.ts";
 import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
 import { toJson } from "../../../outbox.ts";
 import { shop, World } from "../../world.testing.ts";
@@ -41,6 +43,21 @@ test("a VM stands where its offering has it stand, with what it asks for itself"
   assert.deepEqual(asked(world), before, "what it was started as it stays");
 });
 
+test("what a VM and its offering ask for together is asked for, however many tags these are", () => {
+  const tags = (letter: string): string[] => Array.from({ length: 64 }, (_, at) => `${letter}${at}`);
+  const world = new World();
+  const marks = { places: [], tags: tags("a"), properties: [] };
+  const hosts = [{ host: "h1", memoryMiB: 4096, cpus: 8, cpuSpeedMHz: 2000 }];
+  const value = toJson({ hosts, complete: true, marks, offerings: [{ ...small, tags: tags("b") }] });
+  world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value });
+  world.settle();
+  world.put(shop({ web: vm({ "x.placement.offering": "small", "x.placement.tags": tags("a") }) }));
+  world.settle();
+  const { placement = {} } = asked(world) ?? {};
+  assert.deepEqual(missingMark({ tags: tags("a") }, placement), { wish: "tags", of: "b0" });
+  assert.equal(asksForTags(placement), true);
+});
+
 test("a VM waits until it is known what its offering is, and says so", () => {
   const world = new World();
   say(world);
@@ -77,6 +94,8 @@ test("who asks for a pool says what it boots from: an image, through copies, or 
   );
   world.settle();
   assert.equal(asked(world)?.image, "debian");
+  const longest = `//${"a".repeat(253)}/${"b".repeat(253)}`;
+  assert.equal(desiredPlacement.of(toJson({ ...asked(world), image: longest }))?.image, longest);
   assert.ok(asked(world, "shop/app") !== undefined && !("image" in (asked(world, "shop/app") ?? {})));
   assert.equal(asked(world, "shop/plain")?.image, undefined, "nobody asks for it elsewhere");
 });

@@ -16,6 +16,8 @@ export const markWishes = ["zone", "pod", "cluster", "tags", "properties"] as co
 export type MarkWish = (typeof markWishes)[number];
 /** Of one host; and of one VM's wishes. */
 export const mostMarks = 64;
+/** Of one VM's wishes together with those of its offering. */
+const mostAsked = 2 * mostMarks;
 export const longestMark = 256;
 /** Different ones of one kind, of all hosts. */
 export const mostKnownMarks = 4096;
@@ -32,11 +34,11 @@ export function readProperties(json: Json | undefined): Properties | null {
 }
 export const propertiesForm = 'extends DATA { gpu "a100"; sriov 8; }';
 
-/** `x.placement.tags`, one or several; null: it is no list of words. */
-export function readTags(json: Json | undefined): readonly string[] | null {
+/** `x.placement.tags`, one or several; null: it is no list of words, or of more than `most`. */
+export function readTags(json: Json | undefined, most: number = mostMarks): readonly string[] | null {
   const all = Array.isArray(json) ? json : [json];
   const isRight = all.every((each) => typeof each === "string" && each.length > 0 && each.length <= longestMark);
-  return isRight && all.length <= mostMarks ? (all as readonly string[]) : null;
+  return isRight && all.length <= most ? (all as readonly string[]) : null;
 }
 
 /** Where something stands by names from the zone down: as much of a place as a wish names. */
@@ -59,7 +61,7 @@ export function missingMark(
     if (typeof wish === "string" && !standsIn(own, level, wish)) return { wish: level, of: wish };
   }
   if (placement.tags !== undefined)
-    for (const tag of readTags(placement.tags) ?? [])
+    for (const tag of readTags(placement.tags, mostAsked) ?? [])
       if (own.tags?.includes(tag) !== true) return { wish: "tags", of: tag };
   for (const [name, asked] of Object.entries(readProperties(placement.properties) ?? {})) {
     const has = own.properties?.[name];
@@ -71,7 +73,7 @@ export function missingMark(
 
 /** Does it ask for tags? Whose a tagged host may be is stricter (`mayStandTagged`). */
 export const asksForTags = (placement: Json): boolean =>
-  isObject(placement) && placement.tags !== undefined && (readTags(placement.tags) ?? []).length > 0;
+  isObject(placement) && placement.tags !== undefined && (readTags(placement.tags, mostAsked) ?? []).length > 0;
 
 /**
  * Of a VM that asks for tags: implicit dedication takes its own hosts or empty ones alone; explicit dedicated ones; and one that asks for neither those
