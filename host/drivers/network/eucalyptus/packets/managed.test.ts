@@ -299,8 +299,8 @@ test("MANAGED: what somebody takes away is back, and what nobody needs goes", as
 
 test("MANAGED: an instance that moves to another node keeps its addresses and its connections, and the node before keeps nothing", async () => {
   const [server, client, outside] = [world.agent(guest(first)), world.agent(guest(second)), world.agent(of("outside"))];
-  await server.call("listen", 7000);
-  assert.equal(await client.call("open", first.address, 7000), "open");
+  await server.call("listen", 7001);
+  assert.equal(await client.call("open", first.address, 7001), "open");
   assert.equal(await outside.call("open", elastic, 22), "open");
   const at = `<value>${first.tap.slice(3)}</value>`;
   const there = `<value>${second.tap.slice(3)}</value>`;
