@@ -15,6 +15,7 @@ import { stopAtSignals } from "../runtime/life/signals.ts";
 import { createObserver, logFatalErrors, logOf, type Observer, observed } from "../runtime/observation/observer.ts";
 import { type RunningService, runService } from "../runtime/process/process.ts";
 import { machineInstance } from "../runtime/transport/fingerprint.ts";
+import { readLives } from "../runtime/transport/peers.ts";
 import { startBootstrap } from "./bootstrap/bootstrap.ts";
 import { limitParents } from "./drivers/hypervisor/process/cgroup.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
@@ -259,7 +260,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   stopAtSignals(async () => asking?.close());
   asking.wake();
   const asked = await otherNetworks(part, { network, address: configuration.address, views, log, request });
-  const sessions = createHostSessions({ hypervisor, request, log });
+  const sessions = createHostSessions({ hypervisor, request, log, lives: () => readLives(configuration) });
   const usages = () => machineUsages(runDirectory);
   const seen = createHostObservation({ network: asked, request, usages, hypervisor, ...ownProcess });
   running.observer.measures(seen.metrics);

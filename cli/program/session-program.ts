@@ -129,7 +129,7 @@ password: whoever is on this machine reaches it meanwhile. At most ${mostViewers
       .option("-f, --follow", "go on with what comes, also of the VM's next start, until Ctrl-C")
       .option(
         "--incarnation <n>",
-        "of this one alone: another is refused, and with --follow its end ends it",
+        "of this one alone, which may have ended; with --follow its end ends it",
         wholeNumber,
       )
       .action(async (vm, { follow, incarnation = null }) =>
@@ -138,9 +138,9 @@ password: whoever is on this machine reaches it meanwhile. At most ${mostViewers
     [
       "cells logs shop/web/vm",
       "cells logs shop/web/vm --follow | grep -i error",
-      "cells logs shop/web/vm --follow --incarnation 3",
+      "cells logs shop/web/vm --incarnation 3",
     ],
-    "The last 16 KiB of the incarnation that runs are kept.",
+    "The last 16 KiB of the incarnation that runs are kept, and those of the last three that have ended: for a day, at the host where they ran, until\nthat is switched off. Who deletes the VM has them shown to nobody any more.",
   );
   withHelp(
     program

@@ -8,7 +8,7 @@ import { type Ending, isPassing, onHost, openSession, type Session } from "./ses
 export interface LogsOptions {
   /** Goes on with what comes, and with the VM's next incarnation, until Ctrl-C. */
   readonly follow: boolean;
-  /** Of this incarnation alone; null: of the one that runs. */
+  /** Of this incarnation alone, which may have ended; null: of the one that runs. */
   readonly incarnation: number | null;
 }
 
@@ -32,7 +32,7 @@ const show = async (context: Context, vmText: string, options: LogsOptions, know
   let another: number | null = null;
   session = await openSession(
     context.client(),
-    { cell, vm: path, verb: "console" },
+    { cell, vm: path, verb: "console", ...(asked === null ? {} : { incarnation: asked }) },
     {
       output: (_channel, bytes) => {
         if (another !== null) return;
@@ -73,7 +73,7 @@ const notThere = (path: string, asked: number, runs: number): CommandFailure =>
     exitCodes.refused,
     asked > runs
       ? `${path} has had no incarnation ${asked} yet: incarnation ${runs} runs`
-      : `the record of incarnation ${asked} of ${path} went with it: incarnation ${runs} runs. \`cells events\` says how the others ended`,
+      : `the record of incarnation ${asked} of ${path} went with it, since a service on the way is of a version before: incarnation ${runs} runs`,
   );
 
 const failureOf = (path: string, ending: Ending): CommandFailure =>

@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text as textOf } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -70,6 +71,8 @@ interface Running {
 interface Client {
   run(...args: readonly string[]): Running;
   readonly asked: readonly string[];
+  /** What each session was asked for by. */
+  readonly bodies: readonly string[];
 }
 
 const withSessions = async (
@@ -81,8 +84,10 @@ const withSessions = async (
   const asked: string[] = [];
   let count = 0;
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => sessionProtocol });
-  const server = createServer((request, response) => {
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
     asked.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    bodies.push(await textOf(request));
     response.writeHead(201, { "content-type": "application/json" }).end(JSON.stringify(grant));
   });
   server.on("upgrade", (request, socket, head) => {
@@ -117,7 +122,7 @@ const withSessions = async (
     return { child, ended: new Promise((resolve) => child.once("close", (code) => resolve({ code, ...output }))) };
   };
   try {
-    await work({ run, asked });
+    await work({ run, asked, bodies });
   } finally {
     for (const socket of sockets.clients) socket.terminate();
     server.closeAllConnections();
@@ -437,10 +442,32 @@ test("logs of one incarnation are of no other, and with --follow they end with i
     assert.deepEqual([code, stdout], [0, "of 1"]);
     const gone = await run("logs", "shop/web", "--incarnation", "3").ended;
     assert.deepEqual([gone.code, gone.stdout], [1, ""]);
-    assert.match(gone.stderr, /the record of incarnation 3 of shop\/web went with it: incarnation 4 runs/);
+    assert.match(gone.stderr, /the record of incarnation 3 of shop\/web went with it, since .*: incarnation 4 runs/);
     const later = await run("logs", "shop/web", "-f", "--incarnation", "9").ended;
     assert.deepEqual([later.code, later.stdout], [1, ""]);
     assert.match(later.stderr, /shop\/web has had no incarnation 9 yet: incarnation 5 runs/);
+  });
+});
+
+test("logs of an incarnation that has ended are asked for by its number, and end with it", async () => {
+  const serve = (guest: Guest): void => {
+    guest.send({ ...opened, incarnation: 2, pastBytes: 6 });
+    guest.write("output", "panic\n");
+    guest.send({ kind: "ended", cause: "machine-ended", sentence: "incarnation 2 of this VM has ended" });
+    guest.socket.close();
+  };
+  await withSessions(serve, async ({ run, bodies }) => {
+    for (const more of [[], ["--follow"]]) {
+      const { code, stdout } = await run("logs", "shop/web", "--incarnation", "2", ...more).ended;
+      assert.deepEqual([code, stdout], [0, "panic\n"]);
+    }
+    await run("logs", "shop/web").ended;
+    const asked = { vm: "shop/web", verb: "console" };
+    const former = { ...asked, incarnation: 2 };
+    assert.deepEqual(
+      bodies.map((body) => JSON.parse(body)),
+      [former, former, asked],
+    );
   });
 });
 

@@ -10,7 +10,6 @@ import {
   type SessionGrant,
   type SessionMessage,
   type SessionRequest,
-  type SessionVerb,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
 import { SendWindow } from "../../model/contract/client/send-window.ts";
@@ -79,7 +78,7 @@ export const granted = async (
  */
 export const openSession = async (
   client: Client,
-  request: { readonly cell: string; readonly vm: string; readonly verb: SessionVerb; readonly port?: number },
+  request: SessionRequest & { readonly cell: string },
   listener: SessionListener,
   waitMs = longestWaitMs,
 ): Promise<Session> => {

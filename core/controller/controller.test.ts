@@ -434,6 +434,25 @@ test("what is asked of a controller is answered or refused with a reason", () =>
   assert.equal(world.ask({ method: "NONSENSE" }).status, 400);
 });
 
+test("what an incarnation has said is asked for where it ran, whatever runs now", () => {
+  const world = new World();
+  world.put(shop());
+  const uid = world.uidOf("shop/web");
+  for (const memory of [768, 896, 1024, 1152])
+    world.put(shop({ web: { ...(cellOf(shop()).web as JsonObject), "x.memory": memory } }));
+  assert.equal(world.vm("shop/web")?.document.incarnation, 5);
+  const ask = (incarnation: number) => world.ask({ method: "EXEC-TARGET", vm: "web", incarnation });
+  assert.deepEqual(ask(5).body, { path: "shop/web", host: "h1", uid, incarnation: 5 }, "the one that runs, as ever");
+  assert.deepEqual(ask(4).body, { path: "shop/web", host: "h1", uid, incarnation: 4, former: true });
+  assert.equal(ask(2).status, 200);
+  const why = (incarnation: number): string => JSON.stringify(ask(incarnation).body);
+  assert.deepEqual([ask(1).status, ask(6).status], [404, 404]);
+  assert.match(why(1), /where incarnation 1 of shop\/web ran is not known any more; `cells events`/);
+  assert.match(why(6), /shop\/web has had no incarnation 6 yet: the newest is 5/);
+  world.put(shop({ web: { ...(cellOf(shop()).web as JsonObject), "x.desiredState": "off" } }));
+  assert.equal(ask(4).status, 200, "one that is off now, too");
+});
+
 test("a renamed element keeps its identity and is not started again", () => {
   const world = new World();
   world.put(shop());

@@ -154,6 +154,7 @@ export interface Rested extends Pick<Run, "incarnation" | "memoryMiB" | "cpus" |
   /** How long it was to be when it began; absent: as preset. */
   readonly lastsMs?: number;
 }
+export type Ran = Pick<VmEnd, "incarnation"> & { readonly host: HostName };
 /** Record `vm/<uid>`. */
 export interface VmRecord {
   readonly uid: Uid;
@@ -179,6 +180,8 @@ export interface VmRecord {
   readonly rested?: Rested;
   /** The last one; for people. */
   readonly lastEnd?: VmEnd;
+  /** Where its last incarnations were handed over, newest first; for their consoles. Absent: none was, or by a version before. */
+  readonly ran?: readonly Ran[];
   /** Hosts that may run an incarnation of it which an older store of this controller knew nothing of (fork.ts). */
   readonly strays?: readonly HostName[];
   /** The newest incarnation of which they spoke. */

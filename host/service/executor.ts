@@ -169,11 +169,12 @@ const executeVm = async (
       const start = startOf(desired);
       for (const disk of desired.disks)
         disks.push(await storage.compose(disk, start === "resume" ? desired : undefined));
-      const { uid: vm, incarnation, name, memoryMiB, cpus, data, display, nice } = desired;
+      const { uid: vm, incarnation, cell, name, memoryMiB, cpus, data, display, nice } = desired;
       const files = (await filesFor?.(desired)) ?? null;
       return hypervisor.start({
         vm,
         incarnation,
+        cell,
         name,
         memoryMiB,
         cpus,

@@ -47,3 +47,14 @@ export const serveConsole = (
     );
   });
 };
+
+/** What an incarnation that has ended said last. */
+export const showFormer = (
+  channel: SessionChannel,
+  said: Buffer,
+  opened: Omit<Extract<SessionMessage, { kind: "opened" }>, "viewers" | "pastBytes">,
+): void => {
+  channel.send({ ...opened, viewers: 1, pastBytes: said.length });
+  channel.offer(said);
+  channel.end("machine-ended", `incarnation ${opened.incarnation} of this VM has ended; that is what it said last`);
+};

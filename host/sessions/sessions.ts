@@ -1,6 +1,6 @@
 import { type WebSocket, WebSocketServer } from "ws";
 import { mayAsk } from "../../core/documents/permissions.ts";
-import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import { type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import {
   longestMessageBytes,
   mostViewers,
@@ -17,9 +17,10 @@ import {
 } from "../../runtime/http/session-capability.ts";
 import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
+import { keptLimits } from "../drivers/hypervisor/guest/kept-consoles.ts";
 import type { ExecTarget, HostRequest } from "../host-requests.ts";
 import { createSessionChannel, type SessionChannel } from "./session-channel.ts";
-import { serveConsole } from "./session-console.ts";
+import { serveConsole, showFormer } from "./session-console.ts";
 import { serveDisplay } from "./session-display.ts";
 import { serveExec } from "./session-exec.ts";
 import { connectCommand } from "./session-forward.ts";
@@ -30,7 +31,9 @@ import { connectCommand } from "./session-forward.ts";
  * this incarnation and verb. When that incarnation ends, so do its sessions.
  */
 export interface HostSessionsOptions {
-  readonly hypervisor: Pick<HypervisorDriver, "onEnd" | "console" | "display" | "run">;
+  readonly hypervisor: Pick<HypervisorDriver, "onEnd" | "console" | "kept" | "display" | "run">;
+  /** By the name of a cell, the UID of that which has it now; "": nobody has said. Absent: nobody ever says. */
+  readonly lives?: () => Promise<(cell: string) => string>;
   readonly request: (request: Json) => Promise<Json>;
   readonly log?: (event: string, fields: { readonly [key: string]: Json }) => void;
   /** Milliseconds since 1970. */
@@ -98,6 +101,32 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
         session.channel.end("machine-ended", `incarnation ${session.incarnation} of this VM has ended: ${detail}`);
   });
 
+  /** The machine that runs. */
+  const runningOf = async (peer: PeerName, { vm, incarnation, verb }: HostCapability): Promise<Target | Refused> => {
+    const asked: HostRequest = { kind: "exec-target", client: peer, vm, incarnation };
+    const target = (await options.request(asked as unknown as Json)) as unknown as ExecTarget;
+    if ("refused" in target) return refused(409, "not-running", target.refused);
+    if (verb === "forward" && target.address === undefined)
+      return refused(409, "conflict", `"${vm}" has no interface, so no port of it can be reached`);
+    const running = hypervisor.console(target.vm);
+    if (running === null || running.incarnation !== incarnation)
+      return refused(409, "not-running", `incarnation ${incarnation} of "${vm}" does not run here any more`);
+    if (verb === "display" && hypervisor.display(target.vm) === null)
+      return refused(409, "conflict", "this incarnation was started without a display; its next one has it");
+    return target;
+  };
+  /** What one that has ended here said last. UIDs of VMs begin with that of their cell, so a later cell of the name has none of it. */
+  const formerOf = async (peer: PeerName, { vm, incarnation }: HostCapability): Promise<Target | Refused> => {
+    const cell = peer.slice("controller.".length);
+    const life = await (options.lives?.() ?? nobodySaid).then((of) => of(cell)).catch(() => null);
+    if (life === null) return refused(503, "unavailable", "its host cannot read which cell has that name; try again");
+    const isOther = life !== "" && !vm.startsWith(`${life}-`);
+    const said = isOther ? null : await hypervisor.kept({ cell, vm, incarnation });
+    if (said !== null) return { vm: uid(vm), said };
+    const sentence = `its host keeps nothing of what incarnation ${incarnation} of this VM said: it keeps the last ${keptLimits.perVm} of a VM for a day, until the host is switched off`;
+    return refused(404, "not-found", sentence);
+  };
+
   /** The machine that the capability is for, or why it opens nothing. */
   const admit = async (peer: PeerName, url: string, header: unknown): Promise<Admitted | Refused> => {
     if (!mayAsk("host", peer, "GET", "/session"))
@@ -107,19 +136,10 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
       typeof header === "string" && header.length <= longestCapability ? decodeCapability(header) : null;
     if (capability === null)
       return refused(400, "bad-request", `a session needs a capability in the header ${hostCapabilityHeader}`);
-    const { vm, incarnation } = capability;
     // The machine is looked for first: a capability that opens nothing is not used up.
-    const asked: HostRequest = { kind: "exec-target", client: peer, vm, incarnation };
-    const target = (await options.request(asked as unknown as Json)) as unknown as ExecTarget;
-    if ("refused" in target) return refused(409, "not-running", target.refused);
-    if (capability.verb === "forward" && target.address === undefined)
-      return refused(409, "conflict", `"${vm}" has no interface, so no port of it can be reached`);
+    const target = await (capability.former === true ? formerOf(peer, capability) : runningOf(peer, capability));
+    if ("status" in target) return target;
     const isDisplay = capability.verb === "display";
-    const running = hypervisor.console(target.vm);
-    if (running === null || running.incarnation !== incarnation)
-      return refused(409, "not-running", `incarnation ${incarnation} of "${vm}" does not run here any more`);
-    if (isDisplay && hypervisor.display(target.vm) === null)
-      return refused(409, "conflict", "this incarnation was started without a display; its next one has it");
     if (closing)
       return refused(503, "closing", `the Host Manager of its host is about to restart; try again in a moment`);
     const there = [...open].filter((session) => session.vm === target.vm);
@@ -149,23 +169,28 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
   };
 
   const begin = (socket: WebSocket, peer: PeerName, admitted: Admitted): void => {
-    const { vm, incarnation, verb, port, address } = admitted;
+    const { vm, incarnation, verb, port, address, said } = admitted;
     const channel = createSessionChannel(socket, limits.idleMs);
     const session: Open = { peer, vm, incarnation, verb, channel };
     open.add(session);
-    const fields = { vm, incarnation, verb, peer, ...(port === undefined ? {} : { port }) };
+    const of = { ...(port === undefined ? {} : { port }), ...(said === undefined ? {} : { former: true }) };
+    const fields = { vm, incarnation, verb, peer, ...of };
     options.log?.("session/opened", fields);
     channel.closed.then(() => {
       open.delete(session);
       options.log?.("session/ended", fields);
     });
+    // Whoever looks may be nobody to learn of machines: the grant says it to the operator.
+    const opened = { kind: "opened", incarnation, host: "" } as const;
+    if (said !== undefined) {
+      showFormer(channel, said, opened);
+      return;
+    }
     const running = hypervisor.console(vm);
     if (running === null || running.incarnation !== incarnation) {
       channel.end("machine-ended", `incarnation ${incarnation} of this VM has just ended`);
       return;
     }
-    // Whoever looks may be nobody to learn of machines: the grant says it to the operator.
-    const opened = { kind: "opened", incarnation, host: "" } as const;
     if (verb === "console") serveConsole(channel, running.console, opened);
     else if (verb === "display")
       serveDisplay(channel, hypervisor.display(vm)?.connect() ?? null, opened, limits.displayMs);
@@ -191,9 +216,12 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
   };
 };
 
-type Admitted = Omit<HostCapability, "vm"> & {
+interface Target {
   readonly vm: Uid;
-  readonly verb: SessionVerb;
   /** Of its first interface. */
   readonly address?: string;
-};
+  /** It has ended, and this is what it said last. */
+  readonly said?: Buffer;
+}
+const nobodySaid = Promise.resolve(() => "");
+type Admitted = Omit<HostCapability, "vm"> & Target;

@@ -29,6 +29,11 @@ export interface SessionRequest {
   readonly verb: SessionVerb;
   /** Of `forward` alone: the TCP port of the VM, from 1 to 65535. Each session is one connection to it. */
   readonly port?: number;
+  /**
+   * Of `console` alone: this one, which may have ended. Then what it said last is given and the session ends with `machine-ended`; a host keeps the last
+   * three of a VM for a day. Absent: the one that runs.
+   */
+  readonly incarnation?: number;
 }
 export interface SessionGrant {
   /** A secret until it is used. */

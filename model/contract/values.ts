@@ -332,7 +332,7 @@ export const forcedStop = record<api.ForcedStop>(
   "ForcedStop",
 );
 export const sessionRequest = record<SessionRequest>(
-  { vm: text(), verb: oneOf(...sessionVerbs), port: optional(integer(1, 65_535)) },
+  { vm: text(), verb: oneOf(...sessionVerbs), port: optional(integer(1, 65_535)), incarnation: optional(integer(1)) },
   "SessionRequest",
 );
 export const sessionGrant = record<SessionGrant>(

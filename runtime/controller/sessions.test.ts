@@ -93,6 +93,9 @@ before(async () => {
     }
     if (method !== "EXEC-TARGET")
       return { status: 200, body: [...credentials.values()].some((each) => hashCredential(each) === hash), version: 1 };
+    const { incarnation } = asked as { readonly incarnation?: number };
+    if (vm === "web" && incarnation === 2)
+      return { status: 200, body: { ...target, incarnation, former: true } as unknown as Json, version: 1 };
     if (vm === "web") return { status: 200, body: target as unknown as Json, version: 1 };
     return { status: 409, body: { error: { code: "off", message: `${vm} does not run: it is off` } }, version: 1 };
   };
@@ -183,6 +186,24 @@ test("a port is forwarded to by a capability of its own, which names it, and by 
 
     { verb: "forward", port: "80" },
     { verb: "console", port: 80 },
+  ])
+    assert.equal((await ask({ vm: "web", ...body })).status, 400, JSON.stringify(body));
+});
+
+test("what a former incarnation has said is asked for of where it ran, and recorded as that", async () => {
+  const answer = await ask({ vm: "web", verb: "console", incarnation: 2 });
+  assert.equal(answer.status, 201);
+  const grant = answer.json as unknown as SessionGrant;
+  assert.equal(grant.incarnation, 2);
+  assert.equal(await open([sessionProtocol, capabilityPrefix + grant.session]), `${sessionProtocol}: from the host`);
+  const { incarnation, former } = atHost.at(-1)?.capability ?? {};
+  assert.deepEqual([incarnation, former], [2, true]);
+  const { asked } = recorded.at(-1) ?? assert.fail();
+  assert.equal((asked as { readonly what?: string }).what, "console of incarnation 2");
+  for (const body of [
+    { verb: "exec", incarnation: 2 },
+    { verb: "console", incarnation: 0 },
+    { verb: "console", incarnation: "2" },
   ])
     assert.equal((await ask({ vm: "web", ...body })).status, 400, JSON.stringify(body));
 });

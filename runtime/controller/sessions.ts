@@ -59,8 +59,9 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
     return ((await request(asked)) as unknown as ControllerResponse).body === true;
   };
   /** Who opened it is durable before anything flows. */
-  const isRecorded = async ({ path, verb, port, by }: Grant): Promise<boolean> => {
-    const what = port === undefined ? verb : `${verb} to port ${port}`;
+  const isRecorded = async ({ path, verb, port, target, by }: Grant): Promise<boolean> => {
+    const of = target.former === true ? ` of incarnation ${target.incarnation}` : "";
+    const what = port === undefined ? `${verb}${of}` : `${verb} to port ${port}`;
     const asked = { method: "RECORD", verb: "openSession", target: path, what, by };
     return ((await request(asked as unknown as Json)) as unknown as ControllerResponse).status === 200;
   };
@@ -75,6 +76,7 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
       incarnation: target.incarnation,
       verb,
       ...(port === undefined ? {} : { port }),
+      ...(target.former === undefined ? {} : { former: target.former }),
       expiresMs: Date.now() + capabilityLifetimeMs,
       nonce: randomBytes(24).toString("base64url"),
     };
@@ -91,8 +93,9 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
       });
     } catch (error) {
       const why = (error as Error).message;
-      const told = holder === null ? `host ${target.host}, where ${path} runs, does not answer: ${why}` : null;
-      refuseUpgrade(socket, 502, "unreachable", told ?? `the host where ${path} runs does not answer`);
+      const what = target.former === true ? `incarnation ${target.incarnation} of ${path} ran` : `${path} runs`;
+      const told = holder === null ? `host ${target.host}, where ${what}, does not answer: ${why}` : null;
+      refuseUpgrade(socket, 502, "unreachable", told ?? `the host where ${what} does not answer`);
       return;
     } finally {
       // From now on the two streams end with one another, each whole.
@@ -102,12 +105,19 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
   };
 
   return {
-    grant: async ({ vm, verb, port }, holder, by) => {
+    grant: async ({ vm, verb, port, incarnation }, holder, by) => {
+      if (incarnation !== undefined && verb !== "console")
+        return refusal(400, "bad-request", "`incarnation` is of `console`: only what one has said is kept");
       const forwards = verb === "forward";
       if (forwards !== (port !== undefined))
         return refusal(400, "bad-request", "`port` is of `forward`: the TCP port of the VM, from 1 to 65535");
       const displays = verb === "display";
-      const asked = { method: "EXEC-TARGET", vm, ...(forwards ? { forwards } : {}), ...(displays ? { displays } : {}) };
+      const of = incarnation === undefined ? {} : { incarnation };
+      const asked = {
+        ...{ method: "EXEC-TARGET", vm, ...of },
+        ...(forwards ? { forwards } : {}),
+        ...(displays ? { displays } : {}),
+      };
       const answer = (await request(asked)) as unknown as ControllerResponse;
       if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
       const target = answer.body as unknown as ExecTarget;
@@ -121,9 +131,10 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
       });
       if (session === null)
         return refusal(429, "busy", `${mostGranted} sessions are granted and not opened yet; try again in a minute`);
-      const { path, incarnation, host } = target;
+      const { path, host } = target;
       const expires = new Date(Date.now() + capabilityLifetimeMs).toISOString();
-      return { status: 201, body: { session, expires, vm: path, incarnation, host: holder === null ? host : null } };
+      const granted = { vm: path, incarnation: target.incarnation, host: holder === null ? host : null };
+      return { status: 201, body: { session, expires, ...granted } };
     },
     open: async (upgrade) => {
       const { socket, headers } = upgrade;

@@ -26,6 +26,9 @@ test("a capability survives its header, and nothing else is one", () => {
   for (const port of [0, 65_536, -1, 1.5, "80", null, undefined])
     assert.equal(decodeCapability(encodeCapability({ ...forward, port } as HostCapability)), null, `port ${port}`);
   assert.equal(decodeCapability(encodeCapability(capability({ port: 80 }))), null, "a console has no port");
+  const former = capability({ former: true });
+  assert.deepEqual(decodeCapability(encodeCapability(former)), former);
+  assert.equal(decodeCapability(encodeCapability({ ...former, verb: "exec" })), null, "only a console has a past");
   const short = capability({ nonce: "short" });
   for (const wrong of ["", "null", "x", encodeCapability(unknownVerb), encodeCapability(short)])
     assert.equal(decodeCapability(wrong), null, wrong);

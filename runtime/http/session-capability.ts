@@ -11,6 +11,8 @@ export interface HostCapability {
   readonly verb: SessionVerb;
   /** Of `forward`. */
   readonly port?: number;
+  /** Of `console`: what this incarnation has said before it ended, and nothing is typed. */
+  readonly former?: true;
   /** Milliseconds since 1970. */
   readonly expiresMs: number;
   /** Unguessable, never used twice. */
@@ -28,13 +30,15 @@ export const decodeCapability = (text: string): HostCapability | null => {
   try {
     const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
     if (typeof value !== "object" || value === null) return null;
-    const { vm, incarnation, verb, port, expiresMs, nonce } = value as Readonly<Record<string, unknown>>;
+    const { vm, incarnation, verb, port, former, expiresMs, nonce } = value as Readonly<Record<string, unknown>>;
     if (typeof vm !== "string" || typeof incarnation !== "number" || typeof expiresMs !== "number") return null;
     if (typeof nonce !== "string" || !/^[\w-]{16,64}$/.test(nonce)) return null;
     const known = sessionVerbs.find((each) => each === verb);
     const isPort = typeof port === "number" && Number.isInteger(port) && port >= 1 && port <= 65_535;
     if (known === undefined || (known === "forward" ? !isPort : port !== undefined)) return null;
-    return { vm, incarnation, verb: known, ...(isPort ? { port } : {}), expiresMs, nonce };
+    if (former !== undefined && (former !== true || known !== "console")) return null;
+    const of = { ...(isPort ? { port } : {}), ...(former === true ? ({ former: true } as const) : {}) };
+    return { vm, incarnation, verb: known, ...of, expiresMs, nonce };
   } catch {
     return null;
   }

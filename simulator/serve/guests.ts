@@ -1,23 +1,29 @@
 import type { Socket } from "node:net";
 import type { HypervisorDriver, MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
 import type { ConsoleViewer, MachineConsole } from "../../host/drivers/hypervisor/guest/console.ts";
+import type { Incarnation } from "../../host/drivers/hypervisor/guest/kept-consoles.ts";
 import type { HostName, Uid } from "../../model/cell/identifiers.ts";
 import { sendPacket } from "../world/dataplane.ts";
 import type { Installation } from "../world/installation.ts";
 import type { MachineTruth } from "../world/truth.ts";
 
 /** What sessions reach at a simulated host: a console that answers each line, and the screens that whoever serves the simulation has. */
-export type Guests = Pick<HypervisorDriver, "onEnd" | "console" | "display" | "run">;
+export type Guests = Pick<HypervisorDriver, "onEnd" | "console" | "kept" | "display" | "run">;
 export type Screens = (path: string) => Socket | null;
 
 export function guestsAt(installation: Installation, host: HostName, screens: Screens): Guests {
   const { truth } = installation;
   const consoles = new Map<string, EchoConsole>();
+  const kept: (Incarnation & { readonly said: Buffer })[] = [];
   const listeners: ((end: MachineEnd) => void)[] = [];
   truth.watchers.push({
-    machineEnded: ({ vm, incarnation, host: at }, how) => {
+    machineEnded: ({ vm, incarnation, cell, name, host: at }, how) => {
       if (at !== host) return;
-      consoles.delete(`${vm} ${incarnation}`);
+      const key = `${vm} ${incarnation}`;
+      const said = (consoles.get(key) ?? new EchoConsole(name, incarnation, () => false)).past;
+      kept.push({ cell, vm, incarnation, said });
+      if (kept.length > mostKept) kept.shift();
+      consoles.delete(key);
       for (const listener of listeners) listener({ vm, incarnation, ended: "crashed", detail: how });
     },
   });
@@ -33,6 +39,8 @@ export function guestsAt(installation: Installation, host: HostName, screens: Sc
       consoles.set(key, console);
       return { incarnation, console };
     },
+    kept: async ({ cell, vm, incarnation }) =>
+      kept.find((each) => each.cell === cell && each.vm === vm && each.incarnation === incarnation)?.said ?? null,
     display: (vm) => {
       const machine = truth.machineAt(host, vm);
       if (machine === undefined) return null;
@@ -59,6 +67,8 @@ function sent({ kernel, truth }: Installation, from: MachineTruth, address: stri
 
 /** As much of what was said as a real one's host keeps. */
 const pastBytes = 16 * 1024;
+/** Of machines that have ended at a host. */
+const mostKept = 64;
 
 /** A guest at its serial port: what is typed is shown, and each line is answered; `send ADDRESS PORT` sends a packet. */
 class EchoConsole implements MachineConsole {
@@ -73,6 +83,9 @@ class EchoConsole implements MachineConsole {
     this.#send = send;
     this.#prompt = `${name}:${incarnation}# `;
     this.#past = Buffer.from(`This is a simulated guest.\r\n${this.#prompt}`);
+  }
+  get past(): Buffer {
+    return this.#past;
   }
   get viewers(): number {
     return this.#viewers.size;

@@ -97,6 +97,7 @@ export class HostMachine {
       },
       exec: notHere,
       console: () => null,
+      kept: async () => null,
       display: () => null,
       run: notHere,
       close: async () => undefined,
@@ -147,7 +148,7 @@ export class HostMachine {
   }
 
   async #start(life: Life, machine: MachineSpecification): Promise<null> {
-    const { vm, incarnation, name, memoryMiB, cpus } = machine;
+    const { vm, incarnation, cell = "", name, memoryMiB, cpus } = machine;
     await sleep(life, 20 + this.#random.next() * 100);
     if (this.trouble !== null) throw new Error(this.trouble);
     if (this.#truth.machineAt(this.host, vm) !== undefined) throw new Error(`a machine of ${vm} runs here already`);
@@ -156,6 +157,7 @@ export class HostMachine {
     const truth: MachineTruth = {
       vm,
       incarnation,
+      cell,
       name,
       memoryMiB,
       cpus,

@@ -11,6 +11,7 @@ export interface MachineTruth {
   readonly vm: Uid;
   readonly incarnation: number;
   readonly host: HostName;
+  readonly cell: string;
   readonly name: string;
   readonly memoryMiB: number;
   readonly cpus: number;

@@ -28,10 +28,12 @@ export interface Asked {
   readonly cell: string;
   readonly vm: string;
   readonly verb: Extract<SessionVerb, "console" | "display">;
+  /** Of a console: this one, which may have ended. Absent: the one that runs. */
+  readonly incarnation?: number;
 }
 
 /** Asks for a capability and opens the stream. What comes of it is the listener's to know. */
-export function openSession({ cell, vm, verb }: Asked, listener: SessionListener): PageSession {
+export function openSession({ cell, vm, verb, incarnation }: Asked, listener: SessionListener): PageSession {
   let socket: WebSocket | null = null;
   let isOver = false;
   const window = new SendWindow(inputWindowBytes[verb]);
@@ -55,7 +57,7 @@ export function openSession({ cell, vm, verb }: Asked, listener: SessionListener
   };
   const begin = async (): Promise<void> => {
     const path = `/cells/${encodeURIComponent(cell)}/sessions`;
-    const { value } = await ask("grantSession", "POST", path, { body: JSON.stringify({ vm, verb }) });
+    const { value } = await ask("grantSession", "POST", path, { body: JSON.stringify({ vm, verb, incarnation }) });
     if (isOver) return;
     const address = new URL(path, globalThis.location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";

@@ -135,6 +135,17 @@ test("a console in the page: two people type and read, past output is seen, and 
   await one.page.keyboard.type("again");
   await one.page.keyboard.press("Enter");
   await reads(one.page, /pot:2# again.*read: again/);
+  // What was said before is still there to be read, of the one that has ended and of none that never was.
+  await one.page.getByText("What tea/pot said before it ended").click();
+  const number = one.page.getByRole("spinbutton", { name: "Incarnation" });
+  await number.fill("1");
+  await button(one.page, "Read it").click();
+  const former = one.page.getByRole("region", { name: "Last words of incarnation 1 of tea/pot" });
+  await former.getByText(/read: hello\s[\s\S]*read: me too/).waitFor();
+  await number.fill("9");
+  await button(one.page, "Read it").click();
+  await one.page.getByText("tea/pot has had no incarnation 9 yet: the newest is 2").waitFor();
+  await one.expect(/404/);
   // While it was off it was asked for, once or a few times.
   one.letPass(/409/);
   await one.end();

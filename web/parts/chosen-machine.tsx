@@ -5,6 +5,7 @@ import type { Machine } from "../state/machines.ts";
 import { Act } from "./act.tsx";
 import { Command, Waiting } from "./bits.tsx";
 import { MachineHour } from "./machine-hour.tsx";
+import { FormerConsole } from "./screens/former.tsx";
 
 const shown = {
   console: lazy(async () => ({ default: (await import("./screens/console.tsx")).SerialConsole })),
@@ -14,7 +15,7 @@ type What = keyof typeof shown;
 
 /** One machine of the list: why it is so, and the ways into it. */
 export function ChosenMachine({ machine, asker }: { machine: Machine; asker: Asker | null }) {
-  const { cell, path, phase, reason } = machine;
+  const { cell, path, phase, reason, incarnation } = machine;
   const [what, setWhat] = useState<What | null>(null);
   useEffect(() => setWhat(null), [cell, path]);
   const subject = { path, phase, reason, wanted: null, power: null, host: null, isHostHeard: null };
@@ -24,6 +25,7 @@ export function ChosenMachine({ machine, asker }: { machine: Machine; asker: Ask
       <h2>{path}</h2>
       <Command text={commandOf("cells why", path)} />
       <MachineHour cell={cell} vm={path} />
+      {incarnation !== null && <FormerConsole key={path} cell={cell} vm={path} newest={incarnation} />}
       <p className="buttons">
         {(Object.keys(shown) as What[]).map((name) => (
           <Act key={name} name={name} asker={asker} subject={subject} of={path} run={async () => setWhat(name)} />

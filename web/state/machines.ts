@@ -13,6 +13,8 @@ export interface Machine {
   /** CPUs in use; null: not known. */
   readonly load: number | null;
   readonly memoryMiB: number | null;
+  /** How often it was started so far; null: never. */
+  readonly incarnation: number | null;
 }
 export const columns = ["path", "phase", "host", "load", "memoryMiB"] as const;
 export type Column = (typeof columns)[number];
@@ -36,7 +38,7 @@ export function machinesOf(elements: readonly Element[], status: InstallationSta
   );
   return elements
     .filter(({ type }) => type === "VM")
-    .map(({ cell, path, state: { phase, reason, host = null } }) => {
+    .map(({ cell, path, state: { phase, reason, host = null, incarnation = 0 } }) => {
       const found = running.get(`${cell} ${path}`);
       return {
         cell,
@@ -46,6 +48,7 @@ export function machinesOf(elements: readonly Element[], status: InstallationSta
         host: host ?? found?.host ?? null,
         load: found?.load ?? null,
         memoryMiB: found?.memoryMiB ?? null,
+        incarnation: incarnation === 0 ? null : incarnation,
       };
     });
 }

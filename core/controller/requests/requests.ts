@@ -49,7 +49,7 @@ import { foretold } from "./foretold.ts";
 import { type MoveRequest, move } from "./move.ts";
 import { answeredBefore, keepAnswer, type Once } from "./once.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
-import { execTarget, leavingAt, prefixesOf, recordOf } from "./session-requests.ts";
+import { execTarget, leavingAt, prefixesOf, recordOf, type Wanted } from "./session-requests.ts";
 import { shownAt, shownWithState } from "./shown.ts";
 import type { TicketRequest } from "./tickets.ts";
 
@@ -106,7 +106,7 @@ export type ControllerRequest =
   | TicketRequest
   | { readonly method: "WHY-ELEMENT"; readonly path: string; readonly within?: Within }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
-  | { readonly method: "EXEC-TARGET"; readonly vm: string; readonly forwards?: boolean; readonly displays?: boolean }
+  | (Wanted & { readonly method: "EXEC-TARGET"; readonly vm: string })
   | (MoveRequest & { readonly by?: Asker; readonly once?: Once })
   | (ForceStopRequest & { readonly by?: Asker; readonly once?: Once })
   | RecordRequest

@@ -2,6 +2,7 @@ import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { elementPath, type HostName, type Uid } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { rootCell } from "../../documents/cells.ts";
+import type { ElementRecord } from "../records.ts";
 import { type ControllerState, recordAt } from "../state.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 
@@ -46,6 +47,8 @@ export interface ExecTarget {
   readonly host: HostName;
   readonly uid: Uid;
   readonly incarnation: number;
+  /** It is not the one that runs there now. */
+  readonly former?: true;
 }
 
 /** What is asked of a VM beyond something to run in it. */
@@ -54,12 +57,14 @@ export interface Wanted {
   readonly forwards?: boolean;
   /** Its screen. */
   readonly displays?: boolean;
+  /** What this one has said, which may have ended; absent: the one that runs is meant. */
+  readonly incarnation?: number;
 }
-/** Where a command or a session for a VM must go: only to an incarnation that runs. */
+/** Where a command or a session for a VM must go: to an incarnation that runs, or for what one has said to where it ran. */
 export function execTarget(
   state: ControllerState,
   path: string,
-  { forwards = false, displays = false }: Wanted = {},
+  { forwards = false, displays = false, incarnation }: Wanted = {},
 ): Result<ExecTarget, Unanswered> {
   const no = forwards ? noForward(state) : null;
   if (no !== null) return fail({ status: 403, message: no });
@@ -75,8 +80,27 @@ export function execTarget(
     });
   const run = state.vms.get(record.uid)?.run ?? null;
   const power = run === null ? "off" : actualVmOf(state, record.uid, run)?.power;
+  if (incarnation !== undefined && (run?.incarnation !== incarnation || power !== "on"))
+    return formerTarget(state, record, incarnation);
   if (run?.host == null || power !== "on") {
     return fail({ status: 409, message: `${record.path} does not run: ${sentenceOf(record.causes) ?? "it is off"}` });
   }
   return ok({ path: record.path, host: run.host, uid: record.uid, incarnation: run.incarnation });
+}
+
+/** Of an incarnation that does not run any more: the host where it did. */
+function formerTarget(
+  state: ControllerState,
+  { uid, path }: Pick<ElementRecord, "uid" | "path">,
+  incarnation: number,
+): Result<ExecTarget, Unanswered> {
+  const vm = state.vms.get(uid);
+  const ran = vm?.ran?.find((each) => each.incarnation === incarnation);
+  if (ran !== undefined) return ok({ path, host: ran.host, uid, incarnation, former: true });
+  const newest = vm?.run?.incarnation ?? vm?.incarnation ?? 0;
+  const message =
+    incarnation > newest
+      ? `${path} has had no incarnation ${incarnation} yet: ${newest === 0 ? "it has not started" : `the newest is ${newest}`}`
+      : `where incarnation ${incarnation} of ${path} ran is not known any more; \`cells events\` says how it ended`;
+  return fail({ status: 404, message });
 }

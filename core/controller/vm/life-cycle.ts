@@ -2,7 +2,7 @@ import { type Cause, said } from "../../../model/cause/cause.ts";
 import { sentence } from "../../../model/cause/sentence.ts";
 import { displayShare } from "../../../model/cell/attributes/display-memory.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
-import { hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
+import { type HostName, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { actualVm } from "../../documents/readers/host.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { ActualConnection, ActualPlacement, ActualVm, Attachment } from "../../documents/vocabulary.ts";
@@ -12,7 +12,7 @@ import type { Work } from "../changes/work.ts";
 import { isHeldAt, straysOf, withoutStrays } from "../histories/fork.ts";
 import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "../histories/put-back.ts";
 import { whyNoInstance } from "../network/instances.ts";
-import type { Run, VmEnd, VmRecord } from "../records.ts";
+import type { Ran, Run, VmEnd, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
   actualOf,
@@ -196,8 +196,17 @@ function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void
   }
   if (waits) return;
   const { endedAt: _endedAt, keptDisks: _keptDisks, ...rest } = vm;
-  saveVm(state, { ...rest, run: { ...run, stage: "running", handedOver: true } });
+  const ran = run.host === null ? vm.ran : ranWith(vm, run.incarnation, run.host);
+  saveVm(state, {
+    ...rest,
+    ...(ran === undefined ? {} : { ran }),
+    run: { ...run, stage: "running", handedOver: true },
+  });
 }
+/** One that runs, and as many before as a host keeps of a VM. */
+const mostRan = 4;
+const ranWith = ({ ran = [] }: VmRecord, incarnation: number, host: HostName): readonly Ran[] =>
+  [{ incarnation, host }, ...ran.filter((each) => each.incarnation !== incarnation)].slice(0, mostRan);
 
 function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   const element = wantedOn(state, vm.uid);

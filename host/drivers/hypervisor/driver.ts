@@ -6,6 +6,7 @@ import type { ComposedDisk } from "../storage/driver.ts";
 import type { MachineConsole } from "./guest/console.ts";
 import type { GuestResult } from "./guest/guest-agent.ts";
 import type { GuestCommand, GuestOutput, GuestRun } from "./guest/guest-command.ts";
+import type { Incarnation } from "./guest/kept-consoles.ts";
 
 export type Accelerator = "kvm" | "tcg";
 
@@ -13,6 +14,8 @@ export type Accelerator = "kvm" | "tcg";
 export interface MachineSpecification {
   readonly vm: Uid;
   readonly incarnation: number;
+  /** Whose it is: what it said last is kept for this cell. Absent: nothing of it is kept. */
+  readonly cell?: string;
   readonly name: string;
   readonly memoryMiB: number;
   readonly cpus: number;
@@ -104,6 +107,8 @@ export interface HypervisorDriver {
   exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult>;
   /** The serial console of a machine; null when it does not run here. */
   console(vm: Uid): RunningConsole | null;
+  /** What an incarnation that has ended here said last on its console; null: nothing is kept of it, or it was another cell's. */
+  kept(of: Incarnation): Promise<Buffer | null>;
   /** The screen of a machine, whoever has started it; null when it has none, or does not run here. */
   display(vm: Uid): RunningDisplay | null;
   /** Runs a command and gives its output as it comes. Throws a sentence when the machine does not run here. */

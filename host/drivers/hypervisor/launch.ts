@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, chownSync, closeSync, lchownSync, mkdirSync, openSync, readdirSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Accelerator, MachineSpecification } from "./driver.ts";
 import {
@@ -10,6 +10,7 @@ import {
   type MachinePlaces,
   machineArguments,
 } from "./process/arguments.ts";
+import { asRecord } from "./process/lines.ts";
 import { identify, type ProcessIdentity } from "./process/process.ts";
 import { openTap } from "./process/tap.ts";
 import { resumeArguments } from "./resume/resume.ts";
@@ -52,6 +53,27 @@ export const machineFiles = (machinesDirectory: string, vm: string): MachineFile
     seed: join(directory, "seed.iso"),
     log: join(directory, "qemu.log"),
   };
+};
+
+/** What finds a machine again. `unfinished`: its guest goes on from a saved state and may not be itself yet. */
+export const writeRecord = async (
+  files: Pick<MachineFiles, "record">,
+  { incarnation, cell }: Pick<MachineSpecification, "incarnation" | "cell">,
+  process: ProcessIdentity | null,
+  unfinished: boolean,
+): Promise<void> => {
+  const record = { incarnation, process, unfinished, ...(cell === undefined ? {} : { cell }) };
+  await writeFile(`${files.record}.new`, JSON.stringify(record), { mode: 0o600 });
+  await rename(`${files.record}.new`, files.record);
+};
+/** Null: there is none, or it says of no incarnation. */
+export const readMachineRecord = async (files: Pick<MachineFiles, "record">) => {
+  const record = asRecord(JSON.parse(await readFile(files.record, "utf8").catch(() => "null")));
+  const { incarnation, cell, unfinished } = record;
+  if (typeof incarnation !== "number") return null;
+  const { pid, startTime } = asRecord(record.process);
+  const process = typeof pid === "number" && typeof startTime === "string" ? { pid, startTime } : null;
+  return { incarnation, process, unfinished: unfinished === true, cell: typeof cell === "string" ? cell : null };
 };
 
 /** Makes the directory of the sockets and lets QEMU's user, and nobody else, read the seed. */

@@ -68,6 +68,7 @@ const sectorDisk = async (name: string, code: readonly number[]): Promise<Compos
 const machine = (vm: string, incarnation: number, disk: ComposedDisk, memoryMiB = 32): MachineSpecification => ({
   vm: uid(vm),
   incarnation,
+  cell: "shop",
   name: vm,
   memoryMiB,
   cpus: 1,
@@ -113,6 +114,8 @@ test("a machine is started, found again by a new driver, and told apart by how i
   process.kill(found?.pid ?? 0, "SIGKILL");
   assert.equal((await crash).ended, "crashed");
   assert.deepEqual(await second.list(), []);
+  assert.match(String(await second.kept({ cell: "shop", vm, incarnation: 3 })), /U$/);
+  assert.equal(await second.kept({ cell: "other", vm, incarnation: 3 }), null);
 
   await second.start(machine(vm, 5, disk));
   const stopped = told.next();
@@ -120,6 +123,7 @@ test("a machine is started, found again by a new driver, and told apart by how i
   assert.deepEqual(await stopped, { vm, incarnation: 5, ended: "stopped", detail: "stopped on request" });
   assert.deepEqual(await second.list(), []);
   assert.equal(existsSync(join(options.runDirectory, "vms", vm)), false);
+  assert.match(String(await second.kept({ cell: "shop", vm, incarnation: 3 })), /U$/, "the next one leaves it there");
 
   const off = told.next();
   await second.start(machine(vm, 6, await sectorDisk("off.img", powerOff)));

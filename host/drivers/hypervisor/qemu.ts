@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Uid, uid } from "../../../model/cell/identifiers.ts";
@@ -16,9 +16,10 @@ import type {
   RunningConsole,
   RunningDisplay,
 } from "./driver.ts";
-import { type MachineConsole, openConsole } from "./guest/console.ts";
+import { openConsole, type RecordedConsole, readRecord } from "./guest/console.ts";
 import { createGuestAgent, type GuestAgent, type GuestResult } from "./guest/guest-agent.ts";
 import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest/guest-command.ts";
+import { type Incarnation, KeptConsoles } from "./guest/kept-consoles.ts";
 import { writeSeed } from "./guest/seed.ts";
 import {
   handOver,
@@ -29,7 +30,9 @@ import {
   machineFiles,
   panicWords,
   processOf,
+  readMachineRecord,
   stateDescriptor,
+  writeRecord,
 } from "./launch.ts";
 import { boundLog, type LogBound } from "./log-bound.ts";
 import { timeToPowerOff } from "./powering-off.ts";
@@ -78,11 +81,12 @@ export interface QemuOptions {
 interface Watched {
   readonly vm: Uid;
   readonly incarnation: number;
+  readonly cell: string | null;
   readonly process: ProcessIdentity;
   readonly files: MachineFiles;
   readonly agent: GuestAgent;
   qmp: Qmp | null;
-  console: MachineConsole | null;
+  console: RecordedConsole | null;
   condition: ConditionWatch | null;
   readonly log: LogBound;
   /** The guest powered itself off. */
@@ -113,6 +117,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   readonly #onDoubt: (why: string) => void;
   readonly #watched = new Map<Uid, Watched>();
   readonly #resumption = new Resumption();
+  readonly #kept: KeptConsoles;
   readonly #listeners: ((end: MachineEnd) => void)[] = [];
   readonly #conditionListeners: ((condition: MachineCondition) => void)[] = [];
   #accelerator: Promise<Accelerator> | null = null;
@@ -121,6 +126,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   constructor(options: QemuOptions) {
     this.#runDirectory = options.runDirectory;
     this.#machines = join(options.runDirectory, "vms");
+    this.#kept = new KeptConsoles(join(options.runDirectory, "consoles"));
     const { identity } = options;
     this.#identityOf = (vm) => (identity === undefined ? machineIdentity(vm) : identity);
     this.#probeIdentity = identity === undefined ? qemuIdentity : identity;
@@ -187,6 +193,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
    * `NotConfirmedGone`, and then it is known as a machine that is ending.
    */
   async #launch(machine: MachineSpecification, files: MachineFiles, resumed: boolean): Promise<void> {
+    await this.#keepLeft(machine.vm, files);
     await rm(files.directory, { recursive: true, force: true });
     await mkdir(files.directory, { recursive: true, mode: 0o711 });
     let launched: ProcessIdentity | null = null;
@@ -200,7 +207,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
       for (const directory of machine.disks.flatMap((disk) => disk.secretDirectories))
         handOverSecrets(directory, identity);
       // Before the process exists, so that a starter that dies in between leaves nothing that cannot be found.
-      await this.#writeRecord(files, machine, null, resumed);
+      await writeRecord(files, machine, null, resumed);
       const child = launch({
         machine,
         files,
@@ -211,14 +218,14 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
         resume: resumed ? this.#resumption.files(machine) : null,
       });
       launched = await processOf(child);
-      await this.#writeRecord(files, machine, launched, resumed);
-      const watched = this.#newWatched(machine.vm, machine.incarnation, launched, files);
+      await writeRecord(files, machine, launched, resumed);
+      const watched = this.#newWatched(machine, launched, files);
       log = watched.log;
       await this.#connect(watched, this.#launchDeadlineMs);
       if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, files.identity, stateDescriptor);
       if (watched.finished) throw new Error("QEMU ended at once");
       if (resumed) {
-        await this.#writeRecord(files, machine, launched, false);
+        await writeRecord(files, machine, launched, false);
         this.#resumption.began(machine);
       }
       this.#watched.set(machine.vm, watched);
@@ -242,10 +249,10 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
 
   /** Its record stays, so that whoever comes next finds it, and nothing of it is let run. */
   async #keepEnding(machine: MachineSpecification, process: ProcessIdentity, files: MachineFiles): Promise<void> {
-    const watched = this.#newWatched(machine.vm, machine.incarnation, process, files);
+    const watched = this.#newWatched(machine, process, files);
     watched.ending = true;
     this.#watched.set(machine.vm, watched);
-    await this.#writeRecord(files, machine, process, true);
+    await writeRecord(files, machine, process, true);
   }
 
   async stop(vm: Uid, graceMs: number): Promise<void> {
@@ -273,7 +280,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
           );
       }
       await this.#finish(watched);
-    }
+    } else await this.#keepLeft(vm, files);
     await rm(files.directory, { recursive: true, force: true });
   }
 
@@ -318,6 +325,15 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     return watched?.console == null ? null : { incarnation: watched.incarnation, console: watched.console };
   }
 
+  kept(of: Incarnation): Promise<Buffer | null> {
+    return this.#kept.read(of);
+  }
+  /** Of one that ended while nobody watched. */
+  async #keepLeft(vm: Uid, files: MachineFiles): Promise<void> {
+    const { cell = null, incarnation = 0 } = (await readMachineRecord(files)) ?? {};
+    if (cell !== null) await this.#kept.keep({ cell, vm, incarnation }, await readRecord(files.console));
+  }
+
   display(vm: Uid): RunningDisplay | null {
     const watched = this.#watched.get(vm);
     if (watched === undefined || watched.ending || !existsSync(watched.files.display)) return null;
@@ -333,6 +349,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   async close(): Promise<void> {
     this.#closed = true;
     this.#resumption.close();
+    this.#kept.close();
     for (const watched of this.#watched.values()) {
       letGo(watched);
       watched.qmp?.close();
@@ -340,10 +357,15 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     this.#watched.clear();
   }
 
-  #newWatched(vm: Uid, incarnation: number, process: ProcessIdentity, files: MachineFiles): Watched {
+  #newWatched(
+    { vm, incarnation, cell }: Pick<MachineSpecification, "vm" | "incarnation" | "cell">,
+    process: ProcessIdentity,
+    files: MachineFiles,
+  ): Watched {
     const watched: Watched = {
       vm,
       incarnation,
+      cell: cell ?? null,
       process,
       files,
       agent: createGuestAgent(files.agent),
@@ -362,39 +384,24 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     return watched;
   }
 
-  /** `unfinished`: its guest goes on from a saved state and may not be itself yet. */
-  async #writeRecord(
-    files: MachineFiles,
-    machine: MachineSpecification,
-    process: ProcessIdentity | null,
-    unfinished: boolean,
-  ) {
-    const record = { incarnation: machine.incarnation, process, unfinished };
-    await writeFile(`${files.record}.new`, JSON.stringify(record), { mode: 0o600 });
-    await rename(`${files.record}.new`, files.record);
-  }
-
   /** Takes over a machine that an earlier process started, if its record is true; else null. */
   async #adopt(vm: Uid): Promise<Watched | null> {
     const files = machineFiles(this.#machines, vm);
-    const record = asRecord(JSON.parse(await readFile(files.record, "utf8").catch(() => "null")));
-    if (typeof record.incarnation !== "number") return null;
-    const name = machineName(vm, record.incarnation);
-    const written = asRecord(record.process);
-    const process =
-      typeof written.pid === "number" && typeof written.startTime === "string"
-        ? { pid: written.pid, startTime: written.startTime }
-        : findByArgument(`socket,id=qmp,path=${files.qmp},server=on,wait=off`);
+    const record = await readMachineRecord(files);
+    if (record === null) return null;
+    const { incarnation, cell, unfinished } = record;
+    const name = machineName(vm, incarnation);
+    const process = record.process ?? findByArgument(`socket,id=qmp,path=${files.qmp},server=on,wait=off`);
     if (process === null || identify(process.pid)?.startTime !== process.startTime) return null;
     const exiting = isExiting(process);
     if (!isAlive(process) || !(exiting || hasArgument(process.pid, name))) return null;
-    const ending = exiting || record.unfinished === true;
+    const ending = exiting || unfinished;
     if (ending) {
       // Nobody knows what its guest is, if it still has one. It counts as ended once it is gone, and its next incarnation boots.
       this.#processes.signal(process, "SIGKILL");
       if (await this.#processes.waitGone(process, killDeadlineMs)) return null;
     }
-    const watched = this.#newWatched(vm, record.incarnation, process, files);
+    const watched = this.#newWatched({ vm, incarnation, ...(cell === null ? {} : { cell }) }, process, files);
     watched.ending = ending;
     this.#watched.set(vm, watched);
     // Connecting would let its CPUs run.
@@ -480,7 +487,10 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   async #announceEnd(watched: Watched): Promise<void> {
     // A machine whose start failed is never announced: its starter is told.
     watched.finished = true;
+    const { cell, vm, incarnation } = watched;
+    const said = (await watched.console?.last()) ?? null;
     letGo(watched);
+    if (cell !== null && said !== null) await this.#kept.keep({ cell, vm, incarnation }, said);
     if (this.#watched.get(watched.vm) !== watched) return;
     this.#watched.delete(watched.vm);
     await rm(watched.files.record, { force: true });

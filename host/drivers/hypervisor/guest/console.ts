@@ -16,6 +16,11 @@ export interface MachineConsole {
   /** Ends the recording; viewers hear nothing more. */
   close(): void;
 }
+/** Of a machine of this host, whose console is recorded. */
+export interface RecordedConsole extends MachineConsole {
+  /** What was said last of a machine that has ended: all that its serial port still had to give is in it. */
+  last(): Promise<Buffer>;
+}
 export interface ConsoleViewer {
   /** Must not block: what it cannot take it drops. */
   output(bytes: Buffer): void;
@@ -32,10 +37,12 @@ export interface ConsoleAttachment {
 /** The record is cut in two files of at most this many bytes, so that a guest that floods its console cannot fill the disk. */
 const fileLimit = 256 * 1024;
 /** Kept in memory for those who come later, in bytes. */
-const pastLimit = 16 * 1024;
+export const pastLimit = 16 * 1024;
 /** Output that waits for the disk; what is more is not recorded, but seen. */
 const unwrittenLimit = 1024 * 1024;
 const reconnectMs = 500;
+/** What a process has written before its end is in the socket; nobody waits longer than this for its end. */
+const lastMs = 200;
 /** What is more waits in the serial port. No person reads, and no terminal shows, as much. */
 const rate: Rate = { bytesPerSecond: 1024 * 1024, burstBytes: 4 * 1024 * 1024 };
 /** A serial port gives single bytes; what comes this close together is passed on as one. */
@@ -46,7 +53,7 @@ const gatherBytes = 16 * 1024;
  * Records into `<file>` and `<file>.1` and resolves when it is connected, or failed to be for the first time: the guest may
  * wait for that. It goes on trying by itself until `close`. An existing record is continued.
  */
-export const openConsole = async (socketPath: string, file: string): Promise<MachineConsole> => {
+export const openConsole = async (socketPath: string, file: string): Promise<RecordedConsole> => {
   const recorder = new Recorder(file);
   await recorder.open();
   const hub = new ConsoleHub(socketPath, recorder);
@@ -54,7 +61,7 @@ export const openConsole = async (socketPath: string, file: string): Promise<Mac
   return hub;
 };
 
-class ConsoleHub implements MachineConsole {
+class ConsoleHub implements RecordedConsole {
   readonly #socketPath: string;
   readonly #recorder: Recorder;
   readonly #viewers = new Set<ConsoleViewer>();
@@ -109,6 +116,14 @@ class ConsoleHub implements MachineConsole {
         if (this.#viewers.delete(viewer)) this.#tellCount();
       },
     };
+  }
+
+  async last(): Promise<Buffer> {
+    const socket = this.#socket;
+    const isOver = socket === null ? null : new Promise((resolve) => socket.once("close", resolve));
+    await Promise.race([isOver, sleep(lastMs, undefined, { ref: false })]);
+    this.#passOn();
+    return this.#recorder.past();
   }
 
   close(): void {
@@ -174,9 +189,7 @@ class Recorder {
 
   /** Reads what an earlier process has recorded. */
   async open(): Promise<void> {
-    const older = await readEnd(`${this.#file}.1`);
-    const newer = await readEnd(this.#file);
-    this.#remember(Buffer.concat([older, newer]));
+    this.#remember(await readRecord(this.#file));
     await this.#openFile();
   }
 
@@ -242,6 +255,12 @@ const openOwn = async (file: string, flags: number): Promise<FileHandle> => {
   if (found.isFile() && found.uid === process.getuid?.() && found.nlink === 1) return handle;
   await handle.close();
   throw new Error(`${file} is not a file that the Host Manager has made`);
+};
+
+/** The end of a record that nobody goes on with. */
+export const readRecord = async (file: string): Promise<Buffer> => {
+  const whole = Buffer.concat([await readEnd(`${file}.1`), await readEnd(file)]);
+  return whole.subarray(Math.max(0, whole.length - pastLimit));
 };
 
 const readEnd = async (file: string): Promise<Buffer> => {
