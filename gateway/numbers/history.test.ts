@@ -50,6 +50,31 @@ test("there is room for so many series and no more, whoever comes first", () => 
   assert.deepEqual([Object.keys(load), Object.keys(usedMiB), leftOut], [["h1", "h2"], ["h1"], 1]);
 });
 
+test("a cell with ever new machines loses its own, and no other one's; who comes late has a share", () => {
+  const ring = new MachineRing(40);
+  const machine = (path: string) => ({ cell: path.split("/")[0], path, load: 1, residentMiB: 1, network: 1, disk: 1 });
+  const life = (): string => "u";
+  const add = (at: number, ...paths: readonly string[]): void =>
+    ring.add({ hosts: [host("h1", 1, { machines: paths.map(machine) })] }, life, at * everyMs);
+  const isThere = (path: string): boolean =>
+    ring.read(path.split("/")[0] ?? "", path, "u").load.some((each) => each !== null);
+  const flood = (round: number): readonly string[] => Array.from({ length: 10 }, (_, at) => `flood/v${round}-${at}`);
+  add(0, "shop/web", ...flood(0));
+  assert.ok(isThere("shop/web"));
+  for (let round = 1; round < 6; round += 1) add(round, "shop/web", ...flood(round));
+  assert.deepEqual(
+    ring.read("shop", "shop/web", "u").load,
+    Array.from({ length: 6 }, () => 1),
+  );
+  assert.equal(flood(5).filter(isThere).length, 9, "and it has all that is left, for those of now");
+  assert.equal(ring.read("flood", "flood/v5-9", "u").isWhole, false);
+  add(6, ...flood(5), "shop/web", "late/one", "late/two");
+  assert.ok(isThere("late/one") && isThere("late/two") && isThere("shop/web"));
+  add(7, ...flood(5), "shop/web", "late/one", "late/two");
+  assert.ok(isThere("late/one") && isThere("late/two") && isThere("shop/web"), "and keeps it");
+  assert.equal(flood(5).filter(isThere).length, 7);
+});
+
 test("a machine has an hour of its own, also on another host; what is not said is null", () => {
   const ring = new MachineRing();
   const machine = (load: number, more: object = {}) => ({

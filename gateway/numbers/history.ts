@@ -41,12 +41,12 @@ function numbersOf(status: Status | null): ReadonlyMap<string, number> {
   return new Map(kinds.flatMap(([kind, all]) => [...all].map(([name, value]) => [`${kind} ${name}`, value] as const)));
 }
 
-/** Of each machine, for whoever may read it: four series, so some 2,900 machines. */
+/** Of each machine, for whoever may read it: four series, so some 2,900 machines, and no cell's at another one's cost. */
 export class MachineRing {
   readonly #ring: SeriesRing;
 
   constructor(most?: number) {
-    this.#ring = new SeriesRing(most);
+    this.#ring = new SeriesRing(most, cellIn);
   }
 
   /**
@@ -73,4 +73,6 @@ export class MachineRing {
     return { everyMs, until, moments, ...numbers, isWhole: leftOut === 0 };
   }
 }
+/** Of whichever life: who has a name anew has what the one before had. */
+const cellIn = (name: string): string => name.split(" ")[2] ?? "";
 const kinds = ["load", "residentMiB", "network", "disk"] as const satisfies readonly (keyof MachineMoment)[];

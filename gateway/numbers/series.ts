@@ -8,16 +8,25 @@ export const [everyMs, moments] = [10_000, 360] as const;
 const mostBytes = 16 * 1024 * 1024;
 export const mostSeries = Math.floor(mostBytes / (4 * moments));
 
+/*
+ * Who is there first may have all the room, and gives of it to who comes later and has less: what said nothing at this moment first, then what came last. So
+ * nobody who makes names without end takes the room of others, and nothing of it lies idle.
+ */
 export class SeriesRing {
   readonly #series = new Map<string, Float32Array>();
+  /** By whose it is. */
+  readonly #of = new Map<string, Set<string>>();
   readonly #most: number;
+  readonly #ownerOf: (name: string) => string;
   /** How many moments there were; the ring's next place follows from it. */
   #count = 0;
   #untilMs = 0;
   #leftOut = 0;
 
-  constructor(most: number = mostSeries) {
+  /** @param ownerOf whose a series is, by its name */
+  constructor(most: number = mostSeries, ownerOf: (name: string) => string = (name) => name) {
     this.#most = most;
+    this.#ownerOf = ownerOf;
   }
 
   /** @param numbers by the names of series; none: nothing was heard at this moment */
@@ -33,20 +42,44 @@ export class SeriesRing {
     this.#count += 1;
     for (const values of this.#series.values()) values[at] = Number.NaN;
     // One that said nothing for the whole hour makes room for others.
-    for (const [name, values] of this.#series)
-      if (!numbers.has(name) && values.every(Number.isNaN)) this.#series.delete(name);
+    for (const [name, values] of this.#series) if (!numbers.has(name) && values.every(Number.isNaN)) this.#end(name);
     this.#leftOut = 0;
+    const silent = new Map<string, string[]>();
     for (const [name, value] of numbers) {
-      const values = this.#series.get(name) ?? this.#begun(name);
+      const values = this.#series.get(name) ?? this.#begun(name, numbers, silent);
       if (values === null) this.#leftOut += 1;
       else values[at] = value;
     }
   }
-  #begun(name: string): Float32Array | null {
-    if (this.#series.size >= this.#most) return null;
+  /** @param silent by owner, which of its series say nothing at this moment; looked for once */
+  #begun(name: string, numbers: ReadonlyMap<string, number>, silent: Map<string, string[]>): Float32Array | null {
+    const owner = this.#ownerOf(name);
+    const own = this.#of.get(owner)?.size ?? 0;
+    if (this.#series.size >= this.#most) {
+      const giver = this.#largest(own) ?? owner;
+      const left = silent.get(giver) ?? [...(this.#of.get(giver) ?? [])].filter((each) => !numbers.has(each));
+      silent.set(giver, left);
+      const gone = left.pop() ?? (giver === owner ? undefined : [...(this.#of.get(giver) ?? [])].at(-1));
+      if (gone === undefined) return null;
+      this.#end(gone);
+    }
     const values = new Float32Array(moments).fill(Number.NaN);
     this.#series.set(name, values);
+    this.#of.set(owner, (this.#of.get(owner) ?? new Set()).add(name));
     return values;
+  }
+  /** Who has most, and more than who has so many would have with one more; null: nobody. */
+  #largest(own: number): string | null {
+    let [found, most]: [string | null, number] = [null, own + 1];
+    for (const [owner, { size }] of this.#of) if (size > most) [found, most] = [owner, size];
+    return found;
+  }
+  #end(name: string): void {
+    const owner = this.#ownerOf(name);
+    const left = this.#of.get(owner);
+    this.#series.delete(name);
+    left?.delete(name);
+    if (left?.size === 0) this.#of.delete(owner);
   }
 
   get names(): readonly string[] {
