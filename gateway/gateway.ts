@@ -38,6 +38,7 @@ import { registerNetwork } from "./observation/network.ts";
 import { registerObservation } from "./observation/observation.ts";
 import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
+import { certificateWarnings } from "./page/certificate/ends.ts";
 import { isOfPage, registerPage } from "./page/page.ts";
 import { registerCapacity } from "./placement/capacity.ts";
 import { createQuestions } from "./placement/questions.ts";
@@ -201,7 +202,8 @@ export function createGateway(
   serveRoute(app, "readOpenApi", () => openApi());
   const connections = createConnections(configuration);
   app.addHook("onClose", async () => connections.close());
-  const status = createStatus(configuration, supervisorSocket, connections);
+  const warnings = () => (certificate === undefined ? [] : certificateWarnings(certificate.state(), Date.now()));
+  const status = createStatus(configuration, supervisorSocket, connections, warnings);
   serveRoute(app, "readStatus", status);
   registerImages(app, configuration);
   const isOperator: Readers["isOperator"] = (authorization) => isAuthorized(authorization, credentialHashes);

@@ -313,6 +313,8 @@ export interface InstallationStatus {
    * none, as far as those know that answered.
    */
   readonly leftovers?: { readonly forked: readonly string[]; readonly keepers: readonly string[] };
+  /** What the gateway says of itself before it is trouble (its page's certificate ends soon), sentences. Absent: nothing. */
+  readonly warnings?: readonly string[];
 }
 
 /** An image that `x.import` may name, the same for every cell. */

@@ -90,6 +90,7 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
     [heading("Services", `${running} of ${services.length} run`)],
     serviceLines(services, view),
     leftoverLines(status, view),
+    (status.warnings ?? []).map((each) => `  ${mark("waiting", view)} ${view.paint("yellow", printable(each))}`),
     [heading("Cells", "")],
     cells.length === 0
       ? ["  none: `cells apply examples/shop/shop.sf` makes one"]

@@ -94,9 +94,17 @@ const processTimeoutMs = 5_000;
  * is.
  */
 export const createStatus =
-  (configuration: ProcessConfiguration, supervisorSocket: string | null, connections: Connections) =>
-  (): Promise<InstallationStatus> =>
-    installationStatus(configuration, supervisorSocket, connections);
+  (
+    configuration: ProcessConfiguration,
+    supervisorSocket: string | null,
+    connections: Connections,
+    ofGateway: () => readonly string[] = () => [],
+  ) =>
+  async (): Promise<InstallationStatus> => {
+    const status = await installationStatus(configuration, supervisorSocket, connections);
+    const warnings = ofGateway();
+    return warnings.length === 0 ? status : { ...status, warnings };
+  };
 
 /** A door tells nothing of itself, and refuses whoever shows nothing: then it runs, and so does the way behind it. */
 async function turnsAway(configuration: ProcessConfiguration, door: string, timeoutMs: number): Promise<boolean> {

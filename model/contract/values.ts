@@ -462,6 +462,7 @@ export const installationStatus = record<Status>(
     spare: optional(spareRoom),
     systemHosts: optional(systemHosts),
     leftovers: optional(record<NonNullable<Status["leftovers"]>>({ forked: list(text()), keepers: list(text()) })),
+    warnings: optional(list(text())),
   },
   "InstallationStatus",
 );

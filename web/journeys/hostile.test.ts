@@ -137,6 +137,19 @@ test("a page of another origin changes nothing, frames nothing and opens no sess
   assert.equal(await page.title(), title, "a terminal's title is not the page's");
   await isSound(page, "a console");
 
+  const granted = `fetch("/cells/shop/sessions", { method: "POST", headers: { "cells-page": "1", "content-type": "application/json" },
+    body: JSON.stringify({ vm: "shop/web1", verb: "console" }) }).then((answer) => answer.json()).then(({ session }) => session)`;
+  const session = String(await page.evaluate(granted));
+  const opens = (capability: string): Promise<unknown> =>
+    page.evaluate(`new Promise((done) => {
+      const address = new URL("/cells/shop/sessions", location.href.replace("http", "ws"));
+      const socket = new WebSocket(address, ["cells.session.v1", "cells.capability.${capability}"]);
+      socket.onopen = () => { done("open"); socket.close(); };
+      socket.onerror = () => done("closed");
+    })`);
+  assert.deepEqual([await opens(session), await opens(session)], ["open", "closed"], "a capability opens once");
+  await expect(/403/);
+
   const under = async (host: string): Promise<number> => {
     const { port } = new URL(url);
     const asked = request({ host: "127.0.0.1", port, path: "/ui/", headers: { host } }).end();

@@ -114,6 +114,19 @@ test("a tenant guesses the addresses of another: 403 or 404, and nothing of it i
     told.push(text.replaceAll(path, ""));
   }
   assert.ok(told.length > 60);
+  // What is followed is as much each person's own: of a topic of others, or of the operator, no row comes.
+  const followed = (topic: string): Promise<number> =>
+    page.evaluate(
+      `(async () => {
+        const left = new AbortController();
+        const answer = await fetch("/follow?topic=${topic}", { headers: { "cells-page": "1" }, signal: left.signal });
+        left.abort();
+        return answer.status;
+      })()`,
+    );
+  for (const topic of ["status", "ha", "cell:vault", "counters:vault"])
+    assert.ok([403, 404].includes(await followed(topic)), `the topic ${topic}`);
+  assert.equal(await followed("cell:den"), 200, "a topic of his own");
   for (const text of told) assert.doesNotMatch(text, new RegExp(`${secret}|\\bbob\\b|ROOT/acme/gold`));
   await ann.context.close();
   assert.match(

@@ -74,6 +74,7 @@ test("what is lost, silent, full or failed is named, with its reason and a way o
       { server: "s2", totalMiB: 1000, freeMiB: 10, state: "up" },
     ],
     services: [{ name: "placer", running: false, lastEnd: "exit code 1" }],
+    warnings: ["the page's certificate ends in 3 days"],
   });
   const failed = cell({ phases: { failed: 3 }, waiting: [{ path: "shop/a", phase: "failed", reason: "no image" }] });
   assert.deepEqual(titles(all, [failed, cell({ cell: "bank", phases: { unreachable: 1 } })], null), [
@@ -83,6 +84,7 @@ test("what is lost, silent, full or failed is named, with its reason and a way o
     "Storage server s1 does not answer",
     "Storage server s2 is almost full",
     "Service placer does not run",
+    "The gateway says something of itself",
     "shop/a has failed",
     "2 more elements of shop have failed",
     "The controller of the cell bank does not answer",

@@ -111,7 +111,7 @@ const alertTitle = (kind: string, subject: string): string =>
   })[kind] ?? `${kind}: ${subject}`;
 
 function needsOfStatus(
-  { hosts, servers, services, loss }: InstallationStatus,
+  { hosts, servers, services, loss, warnings = [] }: InstallationStatus,
   atWork: ReadonlySet<string>,
 ): readonly Need[] {
   const lost = hosts.flatMap(({ host, state, presence, remark }): readonly Need[] => {
@@ -175,7 +175,13 @@ function needsOfStatus(
             command: "cells status",
           },
         ];
-  return [...lost, ...servers_, ...down, ...stranded];
+  const warned = warnings.map((reason) => ({
+    key: `warning/${reason}`,
+    title: "The gateway says something of itself",
+    reason,
+    command: "cells gateway certificate",
+  }));
+  return [...lost, ...servers_, ...down, ...stranded, ...warned];
 }
 
 function standingOfCell({ cell, phases, waiting = [] }: CellSummary): Standing {

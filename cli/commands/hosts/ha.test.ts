@@ -188,6 +188,20 @@ test("cells alerts says what waits, who looks after it, and where it is told to"
   assert.deepEqual(none.printed, ["nothing waits for you"]);
 });
 
+test("cells alerts says what the gateway warns of, too", async (t) => {
+  const warnings = ["the page's certificate for cells.example.com ends in 3 days\u001b[2J"];
+  const status = { services: [], hosts: [], servers: [], warnings };
+  const others = answers(report);
+  const { context, printed } = await scene(t, (asked) =>
+    asked.url === "/status" ? { status: 200, body: status } : others(asked),
+  );
+  await listAlerts(context);
+  assert.deepEqual(printed, [
+    "the page's certificate for cells.example.com ends in 3 days\ufffd[2J",
+    "nothing waits for you",
+  ]);
+});
+
 test("kinds, types and steps of a later version are shown as they are, without control characters", async (t) => {
   const alert = { kind: "luke\u001bwarm", subject: "h2", since: "2026-11-26T20:00:00Z", sentence: "see to it" };
   const item = {

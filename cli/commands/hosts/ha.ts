@@ -41,6 +41,12 @@ export const listAlerts = async (context: Context): Promise<void> => {
   const report = await context.client().ha();
   if (context.json) return printJson(context, report.alerts ?? []);
   await printUnguarded(context, report.alerts);
+  // What the gateway says of itself is no alert of HA; that it says nothing now hides none.
+  const status = await context
+    .client()
+    .status()
+    .catch(() => null);
+  for (const line of status?.warnings ?? []) context.terminal.print(context.terminal.paint("yellow", printable(line)));
   printAlerts(context, report);
 };
 const printAlerts = (context: Context, { alerts = [], webhook, mail, silent }: HaReport): void => {
