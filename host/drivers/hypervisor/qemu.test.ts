@@ -114,7 +114,7 @@ test("a machine is started, found again by a new driver, and told apart by how i
   process.kill(found?.pid ?? 0, "SIGKILL");
   assert.equal((await crash).ended, "crashed");
   assert.deepEqual(await second.list(), []);
-  assert.match(String(await second.kept({ cell: "shop", vm, incarnation: 3 })), /U$/);
+  assert.match(String(await second.kept({ cell: "shop", vm, incarnation: 3 })), /Machine U/);
   assert.equal(await second.kept({ cell: "other", vm, incarnation: 3 }), null);
 
   await second.start(machine(vm, 5, disk));
@@ -123,7 +123,11 @@ test("a machine is started, found again by a new driver, and told apart by how i
   assert.deepEqual(await stopped, { vm, incarnation: 5, ended: "stopped", detail: "stopped on request" });
   assert.deepEqual(await second.list(), []);
   assert.equal(existsSync(join(options.runDirectory, "vms", vm)), false);
-  assert.match(String(await second.kept({ cell: "shop", vm, incarnation: 3 })), /U$/, "the next one leaves it there");
+  assert.match(
+    String(await second.kept({ cell: "shop", vm, incarnation: 3 })),
+    /Machine U/,
+    "the next one leaves it there",
+  );
 
   const off = told.next();
   await second.start(machine(vm, 6, await sectorDisk("off.img", powerOff)));
