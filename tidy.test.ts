@@ -112,7 +112,8 @@ const volatile = [
   "runtime/process/durable-files.ts",
   "host/drivers/hypervisor/process/accelerator.ts",
   "host/drivers/hypervisor/guest/console.ts",
-  "host/drivers/hypervisor/qemu.ts",
+  "host/drivers/hypervisor/launch.ts",
+  "host/drivers/hypervisor/guest/kept-consoles.ts",
   "host/drivers/storage/driver-nbd.ts",
 ];
 const mustLast = (path: string): boolean =>

@@ -114,7 +114,9 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
       const displays = verb === "display";
       const of = incarnation === undefined ? {} : { incarnation };
       const asked = {
-        ...{ method: "EXEC-TARGET", vm, ...of },
+        method: "EXEC-TARGET",
+        vm,
+        ...of,
         ...(forwards ? { forwards } : {}),
         ...(displays ? { displays } : {}),
       };
