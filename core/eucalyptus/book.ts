@@ -1,4 +1,4 @@
-import { isManaged, otherMode } from "../../model/cell/network/modes.ts";
+import { isLearnt, isManaged, otherMode } from "../../model/cell/network/modes.ts";
 import type { AddressRange } from "../../model/eucalyptus/addresses/ranges.ts";
 import {
   instancesOf,
@@ -33,9 +33,12 @@ export interface BookedInstance {
   readonly node: string | null;
   readonly mac: string;
   readonly groups: readonly string[];
+  /** 0: none is given to it, the site does that (SYSTEM). */
   readonly privateIp: number;
-  /** Its host says that its private address is in place: it may start. */
+  /** Its host says that its private address is in place, or without one that it is of its view: it may start. */
   readonly ready: boolean;
+  /** Of one without an address: version of the view that first told its host of it. */
+  readonly since?: number;
 }
 export type AddressKind = "private" | "elastic";
 /** An address that is not free. */
@@ -92,6 +95,18 @@ export interface Recovery {
   /** Hosts that have said that they carry a cluster to the outside, with its name. */
   readonly carriers: ReadonlyMap<string, string>;
 }
+/** Why nothing is given out at all; null: it is. */
+export function whyForgotten({ recovery }: Book): string | null {
+  const silent = [...(recovery?.unheard ?? [])];
+  if (silent.length === 0) return null;
+  return `what was known of addresses is lost or old, and ${silent.slice(0, 5).join(", ")} has yet to say what is in place there`;
+}
+/** Why nothing is given out that nobody has in place; null: it is. */
+export const whyUnsettled = (book: Book): string | null =>
+  book.recovery === null
+    ? null
+    : (whyForgotten(book) ??
+      "what was known of addresses is lost or old, and its owners have yet to say what they have");
 export const emptyBook = (): Book => ({
   configuration: null,
   version: 0,
@@ -104,6 +119,11 @@ export const emptyBook = (): Book => ({
 });
 export const addressKey = (kind: AddressKind, address: number): string => `${kind}/${address}`;
 
+/** That a host has named it, whatever address it has. */
+export const instanceKey = (id: string): string => `instance/${id}`;
+export const privateKeys = ({ addresses }: Book): readonly string[] =>
+  [...addresses].flatMap(([key, { kind }]) => (kind === "private" ? [key] : []));
+
 /** Of all that a host names. */
 export const keysOf = (allocated: readonly InstanceAllocation[]): ReadonlySet<string> =>
   new Set(
@@ -114,6 +134,7 @@ export const keysOf = (allocated: readonly InstanceAllocation[]): ReadonlySet<st
   );
 
 export const isInSegments = ({ mode }: NetworkConfiguration): boolean => mode !== otherMode && isManaged(mode);
+export const givesNone = ({ mode }: NetworkConfiguration): boolean => mode !== otherMode && isLearnt(mode);
 export const managedOf = (configuration: NetworkConfiguration): ManagedSubnet | null =>
   isInSegments(configuration) && configuration.managedSubnet !== undefined
     ? managedSubnetOf(configuration.managedSubnet)

@@ -15,10 +15,14 @@ const most = 5;
  */
 export function whatWouldMove(book: Book, next: NetworkConfiguration): string | null {
   const { configuration: now } = book;
-  if (now === null || (book.addresses.size === 0 && book.elastic.size === 0)) return null;
+  if (now === null || (book.addresses.size === 0 && book.elastic.size === 0 && book.instances.size === 0)) return null;
   const held = [...book.addresses.values()];
-  if (now.mode !== next.mode && held.length > 0)
-    return told(`the mode would be ${next.mode} instead of ${now.mode}`, held);
+  // Where the site gives addresses, instances have none here.
+  const bare = [...book.instances.values()].flatMap(({ id, privateIp: address }) =>
+    address === 0 ? [{ instance: id, address }] : [],
+  );
+  if (now.mode !== next.mode && held.length + bare.length > 0)
+    return told(`the mode would be ${next.mode} instead of ${now.mode}`, [...held, ...bare]);
   const moved = held.filter((entry) => !stays(book, now, next, entry));
   if (moved.length > 0) return told("addresses or tags in use would be others", moved);
   const lost = [...book.elastic.values()].filter(({ address }) => !isIn(next.publicIps, address));
@@ -50,7 +54,7 @@ function hasSegment(book: Book, now: NetworkConfiguration, next: NetworkConfigur
   return first <= tag && tag <= last && old.first === other.first && old.last === other.last;
 }
 
-function told(why: string, entries: readonly BookedAddress[]): string {
+function told(why: string, entries: readonly Pick<BookedAddress, "instance" | "address">[]): string {
   const names = [
     ...new Set(entries.map(({ instance, address }) => instance ?? `${formatIpv4(address)}, which is being released`)),
   ];

@@ -7,6 +7,7 @@ import type { NetworkView, SecurityGroup } from "../../model/eucalyptus/view/net
 import type { Json } from "../../model/json/json.ts";
 import { digestOfText } from "../distribution/views/slices.ts";
 import {
+  type ActualInstance,
   type ActualNetwork,
   type DesiredGroupRule,
   type DesiredInstance,
@@ -34,6 +35,7 @@ import {
   write,
 } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
+import type { BookedInstance } from "./book.ts";
 import { groupKey, sayGroups, sweepIds } from "./groups-said.ts";
 import { Ids } from "./ids.ts";
 import { type Elastic, elasticNow, elasticSaid, giveElastic } from "./instances/elastic.ts";
@@ -339,7 +341,7 @@ function place(
         isReady ? null : (why ?? `its host ${document.host} has yet to say that its address is in place`),
       ),
       id,
-      address: known === undefined ? null : ipv4(formatIpv4(known.privateIp)),
+      ...addressSaid(state, known),
       mac: known?.mac ?? null,
       ...(document.elastic === true ? { elastic: elasticSaid(state, elastic, id, whyNoElastic) } : {}),
     });
@@ -380,7 +382,8 @@ function place(
   const again = had === undefined ? {} : { before: had };
   const instance = { id, owner: document.cell, cluster, node: document.host, groups, ...again };
   const run = ask(state, { kind: "run", instance });
-  if (run.address !== undefined) noteReturn(state, uid, id, run.address);
+  const { privateIp } = book.instances.get(id) ?? {};
+  if (run.refused === null && privateIp !== undefined) noteReturn(state, uid, id, privateIp);
   // One that is refused takes no room, and one that is asked about again has it already.
   if (before === undefined && book.instances.has(id)) state.taken = sum([state.taken, room]);
   // Which group it is in is no reason to leave it where its host is no more.
@@ -390,6 +393,17 @@ function place(
   const refused = run.refused ?? move;
   const hasPlace = known !== undefined && move === null;
   said(refused, hasPlace && document.elastic === true ? giveElastic(state, elastic, id, document) : refused);
+}
+
+/** Of one to which the site gives its address, what its host has heard that it has. */
+function addressSaid(
+  { said }: NetworkViewState,
+  known: BookedInstance | undefined,
+): Pick<ActualInstance, "address" | "learnt"> {
+  if (known === undefined) return { address: null };
+  if (known.privateIp !== 0) return { address: ipv4(formatIpv4(known.privateIp)) };
+  const heard = said.get(known.node as HostName)?.instances?.find(({ id }) => id === known.id)?.private;
+  return { address: heard?.state === "assigned" ? heard.address : null, learnt: true };
 }
 
 /** None about a group that nobody has said to be one: it has no members, and a name is no claim to its id. */

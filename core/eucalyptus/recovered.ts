@@ -3,6 +3,7 @@ import type { HostName } from "../../model/cell/identifiers.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { ActualNetwork, PlacedAddress } from "../documents/network/eucalyptus.ts";
 import { cellOfController } from "../outbox.ts";
+import { givesNone } from "./book.ts";
 import { ask, hostsOf, type NetworkViewManagerOptions, type NetworkViewState } from "./state.ts";
 
 /*
@@ -66,6 +67,8 @@ export function settle(state: NetworkViewState): boolean {
   };
   for (const { instance } of book.addresses.values())
     if (instance !== null && !book.instances.has(instance) && mayBeNamed(instance)) return false;
+  if (book.configuration !== null && givesNone(book.configuration))
+    for (const id of cells.keys()) if (!book.instances.has(id) && mayBeNamed(id)) return false;
   if (ask(state, { kind: "settled" }).refused !== null) return false;
   // What they said before is about what is known now.
   state.heard.clear();

@@ -3,7 +3,6 @@ import { firstFree } from "../../model/eucalyptus/addresses/allocators.ts";
 import { segmentAt } from "../../model/eucalyptus/addresses/segments.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
-import { macPrefixOf } from "../../model/eucalyptus/configuration/effective.ts";
 import {
   type AddressKind,
   addressKey,
@@ -12,17 +11,23 @@ import {
   type BookedInstance,
   elasticAt,
   endedAt,
+  givesNone,
+  instanceKey,
   isElasticTold,
   isInSegments,
   keysOf,
   managedOf,
   placeOf,
+  privateKeys,
   privateRanges,
   segmentFor,
   toldAt,
+  whyForgotten,
+  whyUnsettled,
   without,
 } from "./book.ts";
 import { isIn, whatWouldMove } from "./in-use.ts";
+import { macOf, readyBy } from "./instances/readiness.ts";
 import {
   type CarrierRequest,
   carriedOn,
@@ -145,27 +150,19 @@ class Turn {
     else this.#book.networkHosts.set(cluster, hosts);
     this.#writes.set(`network-host/${cluster}`, stored);
   }
-  /** Why nothing is given out that nobody has in place; null: it is. */
-  #unsettled(): string | null {
-    return this.#book.recovery === null
-      ? null
-      : (this.#forgotten() ??
-          "what was known of addresses is lost or old, and its owners have yet to say what they have");
-  }
-  /** Why nothing is given out at all; null: it is. */
-  #forgotten(): string | null {
-    const silent = [...(this.#book.recovery?.unheard ?? [])];
-    if (silent.length === 0) return null;
-    return `what was known of addresses is lost or old, and ${silent.slice(0, 5).join(", ")} has yet to say what is in place there`;
-  }
 
   #configure(configuration: NetworkConfiguration): Said {
-    const forgotten = this.#forgotten();
+    const forgotten = whyForgotten(this.#book);
     if (forgotten !== null && this.#book.configuration !== null) return forgotten;
     const moved = whatWouldMove(this.#book, configuration);
     if (moved !== null) return moved;
     this.#book.configuration = configuration;
     this.#writes.set("configuration", configuration);
+    for (const key of givesNone(configuration) ? privateKeys(this.#book) : []) {
+      // Hosts have named them before it was known that the site gives them: they are nobody's to give.
+      this.#book.addresses.delete(key);
+      this.#writes.set(`address/${key}`, null);
+    }
     this.#changed = true;
     return done;
   }
@@ -178,12 +175,20 @@ class Turn {
     if (known !== undefined) return this.#regroup(known, groups);
     const [group] = groups;
     if (group === undefined) return `the instance ${id} is in no security group`;
+    const mac = macOf(configuration, id);
+    if (givesNone(configuration)) {
+      const unheard = whyForgotten(this.#book);
+      if (unheard !== null) return unheard;
+      this.#putInstance({ id, owner, cluster, node, groups, mac, privateIp: 0, ready: false, since: this.#next });
+      this.#changed = true;
+      return done;
+    }
     const hasSegment = isInSegments(configuration);
     if (hasSegment && groups.length > 1)
       return `the instance ${id} is in ${groups.length} security groups, and in mode ${configuration.mode} an instance is in one`;
     // A host has it in place already, as it said when this store knew nothing of it.
     const found = this.#of(id).find(({ kind }) => kind === "private") ?? this.#leftAt(node, before);
-    const forgotten = found === undefined ? this.#unsettled() : this.#forgotten();
+    const forgotten = found === undefined ? whyUnsettled(this.#book) : whyForgotten(this.#book);
     if (forgotten !== null) return forgotten;
     if (hasSegment && found !== undefined) this.#clearSegmentOf(configuration, found.address, group);
     const segment = segmentFor(this.#book, configuration, group, found?.address);
@@ -201,7 +206,6 @@ class Turn {
       this.#book.segments.set(group, segment.tag);
       this.#writes.set(`segment/${group}`, segment.tag);
     }
-    const mac = macOf(configuration, id);
     this.#putInstance({ id, owner, cluster, node, groups, mac, privateIp: address, ready: false });
     const fresh = { kind: "private", address, instance: id, hosts: new Map() } as const;
     const entry = { ...(found ?? fresh), instance: id, segment: segment && group };
@@ -213,12 +217,13 @@ class Turn {
 
   /** It is in other groups from now on. Its address is of its segment, where there are such. */
   #regroup(known: BookedInstance, groups: readonly string[]): Said {
-    if (groups.join() === known.groups.join()) return { address: known.privateIp };
+    const has: Said = known.privateIp === 0 ? done : { address: known.privateIp };
+    if (groups.join() === known.groups.join()) return has;
     if (this.#hasSegments())
       return `the instance ${known.id} has an address in the segment of ${known.groups.join(", ")}, and has to be off before it is in another group`;
     this.#putInstance({ ...known, groups });
     this.#changed = true;
-    return { address: known.privateIp };
+    return has;
   }
 
   /** An address that belongs to nobody and may stand at this host alone. */
@@ -234,36 +239,34 @@ class Turn {
     this.#changed = true;
     return done;
   }
-
   #hasSegments(): boolean {
-    const { configuration } = this.#book;
-    return configuration !== null && isInSegments(configuration);
+    return this.#book.configuration !== null && isInSegments(this.#book.configuration);
   }
   #move(id: string, cluster: string, node: string): Said {
     const instance = this.#book.instances.get(id);
     if (instance === undefined) return `there is no instance ${id}`;
     if (instance.node === node) return done;
-    if (instance.cluster !== cluster && !this.#hasSegments())
+    if (instance.cluster !== cluster && instance.privateIp !== 0 && !this.#hasSegments())
       return `the instance ${id} has an address of the cluster ${instance.cluster}, and cannot go to ${cluster}`;
     const held = this.#of(id);
     const elastic = held.find((entry) => entry.kind === "elastic");
     if (instance.cluster !== cluster && elastic !== undefined)
       return `the instance ${id} has the address ${formatIpv4(elastic.address)} at the network host of ${instance.cluster}, and cannot go to ${cluster} with it`;
-    this.#putInstance({ ...instance, cluster, node, ready: false });
+    const since = instance.since === undefined ? {} : { since: this.#next };
+    this.#putInstance({ ...instance, cluster, node, ready: false, ...since });
     for (const entry of held)
       if (entry.kind === "elastic") this.#tellElastic(entry, { node, cluster });
       else this.#putAddress(toldAt(endedAt(entry, this.#next, node), node, this.#next));
     this.#changed = true;
     return done;
   }
-
   #tellElastic(entry: BookedAddress, instance: Pick<BookedInstance, "node" | "cluster">): void {
     this.#putAddress(elasticAt(this.#book, entry, instance, this.#next));
   }
   #carry(request: CarrierRequest): Said {
     const { cluster } = request;
     const hosts = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
-    const next = carriersAfter(hosts, request, this.#next, () => this.#unsettled());
+    const next = carriersAfter(hosts, request, this.#next, () => whyUnsettled(this.#book));
     if (typeof next === "string") return next;
     if (next === hosts) return done;
     if (request.kind === "lapsed")
@@ -307,9 +310,11 @@ class Turn {
     this.#changed = true;
     const keys: string[] = [];
     const first = new Set<string>();
-    for (const { id, privateIp, publicIp } of allocated)
+    const isBare = this.#book.configuration !== null && givesNone(this.#book.configuration);
+    for (const { id, privateIp, publicIp } of allocated) {
+      keys.push(instanceKey(id));
       for (const [kind, said] of [
-        ["private", privateIp],
+        ["private", isBare ? undefined : privateIp],
         ["elastic", publicIp],
       ] as const) {
         if (said === undefined) continue;
@@ -326,6 +331,7 @@ class Turn {
         const instance = isLeft ? entry.instance : id;
         this.#putAddress({ ...entry, instance, hosts, segment: isAnother ? null : entry.segment });
       }
+    }
     return keys;
   }
   /** A member of a group is in place in a segment that by an older store is another group's, or not this one's: one without members gives it up. */
@@ -357,7 +363,8 @@ class Turn {
   /** All hosts have spoken: what none of them has is nobody's by the word of this store alone. */
   #recovered(found: ReadonlySet<string>): void {
     for (const instance of [...this.#book.instances.values()])
-      if (!found.has(addressKey("private", instance.privateIp))) this.#dropInstance(instance.id);
+      if (!found.has(instance.privateIp === 0 ? instanceKey(instance.id) : addressKey("private", instance.privateIp)))
+        this.#dropInstance(instance.id);
       // It may have moved since.
       else if (instance.ready) this.#putInstance({ ...instance, ready: false });
     for (const [key, entry] of [...this.#book.addresses]) {
@@ -375,7 +382,7 @@ class Turn {
   }
   /** What hosts have of instances that nobody has: it belongs to nobody, and goes when they say so. */
   #settled(): Said {
-    const forgotten = this.#forgotten();
+    const forgotten = whyForgotten(this.#book);
     if (forgotten !== null) return forgotten;
     // It was lost with the rest. Until it is there nobody can say what is his, and all would be nobody's.
     if (this.#book.configuration === null) return "there is no network configuration yet";
@@ -395,7 +402,7 @@ class Turn {
 
   #allocate({ account, has, instance }: Extract<Request, { readonly kind: "allocate" }>): Said {
     if (has !== undefined && this.#book.elastic.get(has)?.account === account) return { address: has };
-    const forgotten = this.#forgotten();
+    const forgotten = whyForgotten(this.#book);
     if (forgotten !== null) return forgotten;
     const ranges = this.#book.configuration?.publicIps ?? [];
     const user = has === undefined ? null : (this.#address("elastic", has)?.instance ?? null);
@@ -409,7 +416,7 @@ class Turn {
       this.#book.elastic.has(address) || (address !== has && this.#address("elastic", address) !== undefined);
     const isPublic = has !== undefined && isIn(ranges, has);
     const isGranted = isPublic && !isTaken(has);
-    const unsettled = isGranted ? null : this.#unsettled();
+    const unsettled = isGranted ? null : whyUnsettled(this.#book);
     if (unsettled !== null) return unsettled;
     const address = isGranted ? has : firstFree(ranges, isTaken);
     if (address === null) return "no elastic address is free";
@@ -439,7 +446,7 @@ class Turn {
     if (instance === undefined || instance.owner !== account) return `the account ${account} has no instance ${id}`;
     const entry = this.#address("elastic", address);
     if (entry?.instance === id && isElasticTold(this.#book, entry, instance)) return done;
-    const forgotten = this.#forgotten();
+    const forgotten = whyForgotten(this.#book);
     if (forgotten !== null) return forgotten;
     const others = this.#of(id).filter((each) => each.kind === "elastic" && each.address !== address);
     // What another host may still have in place would be answered for by two.
@@ -480,13 +487,11 @@ class Turn {
       if (version >= told.until && !named.has(addressKey(entry.kind, entry.address)))
         this.#putAddress(without(entry, host));
     }
-    for (const { id, privateIp } of allocated) {
-      const instance = this.#book.instances.get(id);
-      if (instance === undefined || instance.node !== host || instance.privateIp !== privateIp?.address) continue;
-      const told = this.#address("private", instance.privateIp)?.hosts.get(host);
-      if (told === undefined || version < told.since) continue;
-      const ready = privateIp.state === "assigned";
-      if (ready !== instance.ready) this.#putInstance({ ...instance, ready });
+    for (const named of allocated) {
+      const instance = this.#book.instances.get(named.id);
+      const ready = instance === undefined ? null : readyBy(this.#book, instance, { host, version, named });
+      if (instance !== undefined && ready !== null && ready !== instance.ready)
+        this.#putInstance({ ...instance, ready });
     }
     return done;
   }
@@ -512,7 +517,3 @@ class Turn {
     return done;
   }
 }
-
-/** By the paper: a prefix, and the instance's number. */
-const macOf = (configuration: NetworkConfiguration, id: string): string =>
-  `${macPrefixOf(configuration)}:${(/[0-9a-f]{8}$/i.exec(id)?.[0] ?? "00000000").replace(/..(?=.)/g, "$&:")}`.toUpperCase();

@@ -25,7 +25,7 @@ export function viewOf(book: Book, installation: Omit<World, "instances">): Netw
         mac,
         cluster,
         node,
-        privateIp,
+        ...(privateIp === 0 ? {} : { privateIp }),
         securityGroups: groups,
         ...(publicIp === undefined ? {} : { publicIp }),
       },

@@ -90,6 +90,8 @@ declare module "cells/model" {
       readonly resolvers?: readonly string[];
       /** Whether whoever may (`vm.forward`) reaches a TCP port of a VM by `cells forward`, though no rule lets anybody in. The root cell lets nobody. Default: false. */
       readonly forward?: boolean;
+      /** Whether nobody reaches a VM whom no rule lets in ("by-rules"), or the cell puts up with machines that anybody in the site's own network reaches ("none"): without that word its networks are made by no mode that isolates nothing (STATIC, SYSTEM). Where rules can hold they do, whatever it says. Default: "by-rules". */
+      readonly isolation?: "by-rules" | "none";
       /** Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none"). Default: "as-possible". */
       readonly deploy?: "as-possible" | "all-or-none";
     };
@@ -388,8 +390,8 @@ declare module "cells/model" {
       /** Number of the HA Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. Another number counts where the one that the child has is gone from the installation. 1 to 9999. */
       readonly haManager?: number;
     };
-    /** By which rules the child cell's networks are made, for good: Diverter's, or those of a mode of Eucalyptus, on hosts that offer it. There a `Subnet` is a security group, whose members always reach one another, and addresses come from the network configuration. Default: "DIVERTER". A change replaces the element by a new one. */
-    readonly networkMode?: "DIVERTER" | "EDGE" | "MANAGED" | "MANAGED-NOVLAN";
+    /** By which rules the child cell's networks are made, for good: Diverter's, or those of a mode of Eucalyptus, on hosts that offer it. There a `Subnet` is a security group, whose members always reach one another, and addresses come from the network configuration; of STATIC and SYSTEM, which isolate nothing, the child says `x.policy.isolation`. Default: "DIVERTER". A change replaces the element by a new one. */
+    readonly networkMode?: "DIVERTER" | "EDGE" | "MANAGED" | "MANAGED-NOVLAN" | "STATIC" | "SYSTEM";
     /** Whose the child cell is, as the path of an account: "ROOT/acme/dev"; absent: the operator's. Only the root cell gives its child cells to accounts; what is in these goes with them. A change takes effect in place. */
     readonly account?: string;
     /** The child cell is the way into the cloud: one VM of it, with the role `gateway`, has this address on the management network. Only the operator's root cell gives that, to one child. A change takes effect in place. */

@@ -191,3 +191,21 @@ test("a node offers the mode of the view that it has in place, and each tap to t
   for (const cell of ["shop", "bank"])
     assert.match(whyNoTap(unheard, "i-00000001", cell) ?? "", /no view of the network that has come here/);
 });
+
+test("in SYSTEM a tap is its cell's once its instance is named here, whether or not an address was heard of it", () => {
+  const offered = { cluster: "one", peer: "node", onView: (): void => undefined } as const;
+  const at = (heard: object): NetworkAtHost => ({
+    ...restoreNetwork(new Map(), offered, host),
+    mode: "SYSTEM",
+    owners: new Map([["i-00000001", "shop"]]),
+    placed: { version: 2, instances: [{ id: "i-00000001", ...heard }] },
+  });
+  assert.equal(whyNoTap(at({}), "i-00000001", "shop"), null);
+  assert.match(whyNoTap({ ...at({}), mode: "STATIC" }, "i-00000001", "shop") ?? "", /no view of the network/);
+  assert.match(whyNoTap(at({}), "i-00000001", "bank") ?? "", /is another cell's/);
+  assert.match(whyNoTap({ ...at({}), owners: new Map() }, "i-00000001", "shop") ?? "", /that has come here/);
+  const unnamed = { ...at({}), placed: { version: 2, instances: [] } };
+  assert.match(whyNoTap(unnamed, "i-00000001", "shop") ?? "", /that is in place here/);
+  const failed = { private: { address: ipv4("10.88.0.7"), state: "failed", reason: "no bridge" } };
+  assert.equal(whyNoTap(at(failed), "i-00000001", "shop"), "no bridge");
+});

@@ -34,7 +34,7 @@ import {
 import { toJson } from "../../core/outbox.ts";
 import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
 import { cellName, hostPeer, type Ipv4, ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import type { Mode } from "../../model/cell/network/modes.ts";
+import { isLearnt, type Mode } from "../../model/cell/network/modes.ts";
 import type { AllocatedAddress, Allocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -262,12 +262,15 @@ export const modeAt = ({ offered, mode, placed }: NetworkAtHost): OfMode =>
   offered?.peer === "node" && mode !== null && placed.version > 0 ? { networkMode: mode } : {};
 
 /** Why a cell cannot have an instance's tap yet, a sentence; null: it can. Another cell's it never can, whatever its controller says. */
-export function whyNoTap({ placed, owners }: NetworkAtHost, instance: string, cell: string): string | null {
+export function whyNoTap({ placed, owners, mode }: NetworkAtHost, instance: string, cell: string): string | null {
   const owner = owners.get(instance);
   // What the agent still has in place may be nobody's here: after a start, and where a later view leaves it out.
   if (owner === undefined) return `no view of the network that has come here has ${instance} yet`;
   if (owner !== cell) return `${instance} is another cell's`;
-  const address = placed.instances?.find(({ id }) => id === instance)?.private;
+  const known = placed.instances?.find(({ id }) => id === instance);
+  const address = known?.private;
+  // What it has to have before it starts is its place in the view: nothing is kept from anybody, and it gets its address from the site.
+  if (known !== undefined && address === undefined && mode !== null && isLearnt(mode)) return null;
   if (address === undefined) return `no view of the network that is in place here has ${instance} yet`;
   return address.state === "assigned" ? null : (address.reason ?? "its address has yet to be put in place");
 }

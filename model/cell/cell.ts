@@ -23,6 +23,8 @@ export interface Cell {
   readonly deploy: "as-possible" | "all-or-none";
   /** `x.policy.forward`; absent: nobody. */
   readonly forward?: true;
+  /** `x.policy.isolation "none"`: a mode that isolates nothing may make its networks. Absent: none may. */
+  readonly isolation?: "none";
   /** `x.limits.*`: what the cell and its child cells may have together. Absent: nothing is limited. */
   readonly limits?: CellLimits;
   /** `x.backup.*`, of the root cell alone. Absent: no backups are made by themselves. */

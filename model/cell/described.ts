@@ -40,6 +40,7 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ...openness("x.defaults", cell.defaults ?? {}),
     ["x.policy.deploy", cell.deploy],
     ["x.policy.forward", cell.forward],
+    ["x.policy.isolation", cell.isolation],
     ["x.limits.vms", limits.vms],
     ["x.limits.memory", limits.memoryMiB],
     ["x.limits.cpus", limits.cpus],

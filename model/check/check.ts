@@ -257,6 +257,7 @@ class Checker {
       policy: opennessOf(values, "x.policy"),
       deploy: values.text("x.policy.deploy") === "all-or-none" ? "all-or-none" : "as-possible",
       ...(values.flag("x.policy.forward") === true ? { forward: true } : {}),
+      ...(values.text("x.policy.isolation") === "none" ? { isolation: "none" } : {}),
       ...(hasDefaults ? { defaults } : {}),
       ...(limited === null ? {} : { limits: limited }),
       ...(backup === null ? {} : { backup }),

@@ -149,6 +149,7 @@ function settings(cell: Cell): Map<string, Json> {
   const found = new Map<string, Json>([["x.name", cell.name]]);
   found.set("x.policy.deploy", cell.deploy);
   if (cell.forward === true) found.set("x.policy.forward", true);
+  if (cell.isolation !== undefined) found.set("x.policy.isolation", cell.isolation);
   for (const [group, said] of [
     ["x.policy", cell.policy],
     ["x.defaults", cell.defaults ?? {}],

@@ -112,7 +112,7 @@ export function* planInSlices(
 }
 
 /** Of a cell's policy, what is nothing to its subnets. */
-const apart: readonly string[] = ["x.policy.deploy", "x.policy.forward", "x.policy.resolvers"];
+const apart: readonly string[] = ["x.policy.deploy", "x.policy.forward", "x.policy.isolation", "x.policy.resolvers"];
 
 /** What is open without a rule is so in each subnet. */
 function policyCauses(from: Cell, to: Cell): readonly Cause[] {

@@ -8,7 +8,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
  *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME   whole:NAME:POOL[:off]
- *   outside:RANGE[,RANGE …]   out:NAME:SIZE   elastic:SUBNET
+ *   outside:RANGE[,RANGE …]   out:NAME:SIZE   elastic:SUBNET   plain
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
@@ -18,6 +18,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  * (`child:NAME@ROOT/dev`); `child:NAME:guard=2` asks for that HA Manager; `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts,
  * `asked:NAME,…` names the investigators that are asked.
  * `outside` declares the external pools of the root cell; `out` is an external subnet without machines; `elastic:net0` makes one of the two subnets external.
+ * `plain` puts up with a mode that isolates nothing.
  * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
  */
 export interface MachineText {
@@ -75,6 +76,8 @@ export interface CellText {
   readonly outs?: readonly OutText[];
   /** Of the two subnets, which are external. */
   readonly elastic?: readonly string[];
+  /** `x.policy.isolation "none"`. */
+  readonly plain?: true;
 }
 
 /** `own`: a volume of the cell; `other`: its copy in another cell, or what it is a copy of there, as `CELL/NAME`. */
@@ -110,7 +113,7 @@ export interface ChildText {
 
 export const parseCell = (words: readonly string[]): CellText => {
   const isOutward = (word: string, at: number): boolean =>
-    /^(?:out|outside|elastic):/.test(word) && depthAt(words, at) === 0;
+    /^(?:(?:out|outside|elastic):|plain$)/.test(word) && depthAt(words, at) === 0;
   const top = words.filter(isOutward).map((word) => word.split(":"));
   const outside = top.flatMap(([kind, names = ""]) => (kind === "outside" ? names.split(",") : []));
   const outs = top.flatMap(([kind, name = "", size]) => (kind === "out" ? [{ name, size: Number(size) }] : []));
@@ -118,6 +121,7 @@ export const parseCell = (words: readonly string[]): CellText => {
   return {
     ...parseMost(words.filter((word, at) => !isOutward(word, at))),
     ...(elastic.length === 0 ? {} : { elastic }),
+    ...(top.some(([kind]) => kind === "plain") ? { plain: true as const } : {}),
     ...(outside.length === 0 ? {} : { outside }),
     ...(outs.length === 0 ? {} : { outs }),
   };
@@ -233,6 +237,7 @@ export const formatCell = (text: CellText): string => {
     ...(outside.length === 0 ? [] : [`outside:${outside.join(",")}`]),
     ...outs.map(({ name, size }) => `out:${name}:${size}`),
     ...elastic.map((name) => `elastic:${name}`),
+    ...(text.plain === true ? ["plain"] : []),
     ...pools.map((name) => `pool:${name}`),
     ...wholes.map(({ name, pool, off }) => `whole:${name}:${pool}${off ? ":off" : ""}`),
     ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
@@ -402,7 +407,10 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     elements.tenants = { ...elements.tenants, [name]: { "x.type": "Account", "x.state": state, ...limits } };
   }
   const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
-  const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};
+  const policy: JsonObject = {
+    ...(allOrNone ? { "x.policy.deploy": "all-or-none" } : {}),
+    ...(text.plain === true ? { "x.policy.isolation": "none" } : {}),
+  };
   const ha = haOf(text);
   const outside: JsonObject = text.outside === undefined ? {} : { "x.pools.external": [...text.outside] };
   const label = labelOf(cell);

@@ -1,3 +1,5 @@
+import type { Mode } from "../../model/cell/network/modes.ts";
+
 /**
  * A history: the size of an installation and what is done to it when. It is the same thing whether a seed made it, a scenario
  * wrote it down or the shrinker left it over, and its text is what a failing run prints.
@@ -12,6 +14,7 @@
  *   root 1
  *   edge 1
  *   carriers 2
+ *   system 1
  *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
  *   at 5000 crash host.h1 before-commit for 2000
  */
@@ -42,10 +45,16 @@ export interface History {
   readonly edge?: number;
   /** The last hosts are network hosts of the cluster, and its mode is MANAGED-NOVLAN in place of EDGE. Absent: none is. */
   readonly carriers?: number;
+  /** The mode is one that isolates nothing, in place of EDGE. Absent: it is not. */
+  readonly plain?: "STATIC" | "SYSTEM";
   /** Faults end and healing begins. */
   readonly untilMs: number;
   readonly steps: readonly HistoryStep[];
 }
+
+/** Of which the cells are that are on one. */
+export const modeOf = ({ carriers, plain }: Pick<History, "carriers" | "plain">): Mode =>
+  plain ?? (carriers === undefined ? "EDGE" : "MANAGED-NOVLAN");
 
 const numbers = [
   "hosts",
@@ -60,6 +69,8 @@ const numbers = [
   "root",
   "edge",
   "carriers",
+  "static",
+  "system",
   "until",
 ] as const;
 type NumberName = (typeof numbers)[number];
@@ -80,6 +91,8 @@ export const parseHistory = (text: string): History => {
     root: 0,
     edge: 0,
     carriers: 0,
+    static: 0,
+    system: 0,
     until: 0,
   };
   const steps: HistoryStep[] = [];
@@ -105,6 +118,7 @@ export const parseHistory = (text: string): History => {
     ...(root > 0 ? { root: true as const } : {}),
     ...(edge > 0 ? { edge } : {}),
     ...(carriers > 0 ? { carriers } : {}),
+    ...(found.static > 0 ? { plain: "STATIC" as const } : found.system > 0 ? { plain: "SYSTEM" as const } : {}),
   };
   return { ...sizes, ...are, untilMs: Math.max(until, last), steps };
 };
@@ -124,6 +138,7 @@ export const formatHistory = (history: History): string => {
     root,
     edge = 0,
     carriers = 0,
+    plain,
     untilMs,
     steps,
   } = history;
@@ -140,6 +155,7 @@ export const formatHistory = (history: History): string => {
     ...(root === true ? ["root 1"] : []),
     ...(edge > 0 ? [`edge ${edge}`] : []),
     ...(carriers > 0 ? [`carriers ${carriers}`] : []),
+    ...(plain === undefined ? [] : [`${plain.toLowerCase()} 1`]),
     `until ${untilMs}`,
     ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
     "",

@@ -49,7 +49,7 @@ import { Kernel, type LogFields } from "../kernel/kernel.ts";
 import { type Life, SimulatedProcess } from "../kernel/process.ts";
 import { beginCellMaker, type Controllers } from "./cell-maker.ts";
 import { Dataplane } from "./dataplane.ts";
-import type { History } from "./history.ts";
+import { type History, modeOf } from "./history.ts";
 import { HostMachine, hostSaid } from "./host-machine.ts";
 import { hostOfPeer, takePart } from "./host-presence.ts";
 import { ModeAgent } from "./modes/agent.ts";
@@ -304,8 +304,7 @@ export class Installation {
   /** The last of the cells that there are at first. */
   #modeOf(number: number): { readonly networkMode?: Mode } {
     const { cells, edge = 0 } = this.history;
-    const networkMode = this.history.carriers === undefined ? "EDGE" : "MANAGED-NOVLAN";
-    return cells - edge < number && number <= cells ? { networkMode } : {};
+    return cells - edge < number && number <= cells ? { networkMode: modeOf(this.history) } : {};
   }
 
   /** As the IP Address Manager and the Network View Manager read it in their books. */

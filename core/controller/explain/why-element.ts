@@ -11,6 +11,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import type { PlacedAmounts } from "../../documents/pools.ts";
 import { accountIsOff, target, told } from "../changes/standing.ts";
 import { whyForked } from "../histories/fork.ts";
+import { addressOf } from "../network/instances.ts";
 import type { ElementRecord, Run } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
@@ -226,7 +227,11 @@ function linkChecks(state: ControllerState, { path, requires, type }: LinkElemen
   const { allocation, causes } = record;
   if (type === "VirtualInterface" && requires) {
     const what = `address of ${path}`;
-    return [allocation === null ? failed(what, causes) : passed(what, allocation.address)];
+    return [
+      allocation === null
+        ? failed(what, causes)
+        : passed(what, addressOf(state, record) ?? "of the site, which gives it one once it runs"),
+    ];
   }
   return checksOf(
     causes.filter((cause) => isUpgrade(cause) || (requires && otherCells.has(cause.kind))),

@@ -4,7 +4,7 @@ import type { ElementPath, Ipv4 } from "../../../model/cell/identifiers.ts";
 import { openings } from "../../../model/check/network/rule-openings.ts";
 import { actualSecurityGroup } from "../../documents/readers/eucalyptus.ts";
 import { actualOf, type ControllerState, elementOf } from "../state.ts";
-import { groupKey, networkViewManager } from "./instances.ts";
+import { addressOf, groupKey, networkViewManager } from "./instances.ts";
 
 /** What a cell on a mode says of a connection: chains of hosts know groups by their ids alone. */
 export interface ConnectionGroups {
@@ -45,7 +45,7 @@ export function connectionGroups(state: ControllerState, from: Ipv4, to: Ipv4): 
 
 function groupOf(state: ControllerState, address: Ipv4): ElementPath | null {
   for (const record of state.elements.values()) {
-    if (record.allocation?.address !== address) continue;
+    if (addressOf(state, record) !== address) continue;
     const element = elementOf(state, record);
     return element?.type === "VirtualInterface" ? element.subnet : null;
   }

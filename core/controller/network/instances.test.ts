@@ -3,8 +3,10 @@ import { test } from "node:test";
 import { hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredInstance, DesiredSecurityGroup } from "../../documents/network/eucalyptus.ts";
-import type { DesiredPlacement } from "../../documents/vocabulary.ts";
+import type { DesiredName, DesiredPlacement } from "../../documents/vocabulary.ts";
+import { isObject } from "../../outbox.ts";
 import { whyEnds } from "../requests/connection-ends.ts";
+import { shownWithState } from "../requests/shown.ts";
 import { shop, World } from "../world.testing.ts";
 
 const manager = "network-view-manager";
@@ -214,4 +216,36 @@ test("a controller that starts anew keeps what its machines have, before the Net
   world.frozen = false;
   world.settle();
   assert.deepEqual([world.vm("shop/web"), instances(world)], before);
+});
+
+test("in SYSTEM a machine is handed over without an address, and its interface and name have the one that the site gave it", () => {
+  const world = new World({ networkMode: "SYSTEM" });
+  const spec = shop();
+  const { toDb: _, ...whole } = Object.values(spec)[0] as JsonObject;
+  const named = { ...(whole.webCard as JsonObject), "x.vifName": "www" };
+  const plain = (card: JsonObject): JsonObject => ({
+    ...spec,
+    shop: { ...whole, "x.policy.isolation": "none", webCard: card },
+  });
+  world.put(plain(named));
+  const uid = world.uidOf("shop/web");
+  const there = { phase: "ready", reason: null, id: "i-00000001", mac: "D0:0D:00:00:00:01", learnt: true };
+  const shown = (): unknown => {
+    const part = shownWithState(world.state, "shop/webCard");
+    return part?.ok && isObject(part.value) && isObject(part.value.$state) && part.value.$state.address;
+  };
+  const names = () => world.documents<DesiredName>("dns-manager", "name").filter(({ name }) => name.startsWith("www."));
+  world.networks.set(uid, { ...there, address: null });
+  world.settle();
+  const before = world.vm("shop/web");
+  assert.deepEqual(
+    before?.document.interfaces.map(({ instance, mac }) => [instance, mac]),
+    [["i-00000001", "d0:0d:00:00:00:01"]],
+  );
+  assert.deepEqual([world.phase("shop/web"), shown(), names()], ["ready", null, []]);
+  world.networks.set(uid, { ...there, address: "10.88.0.7" });
+  world.settle();
+  assert.deepEqual([world.phase("shop/web"), shown(), names()[0]?.address], ["ready", "10.88.0.7", "10.88.0.7"]);
+  // Nothing of the machine is another for it.
+  assert.deepEqual(world.vm("shop/web"), before);
 });

@@ -1,6 +1,6 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Cell, VirtualInterfaceElement } from "../../../model/cell/cell.ts";
-import { type ElementPath, type Ipv4, mac, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type Ipv4, ipv4, mac, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { digestOnce } from "../../distribution/views/slices.ts";
 import {
   type ActualInstance,
@@ -63,6 +63,17 @@ export function isInstanceKept(state: ControllerState, { vm }: VirtualInterfaceE
   return uid !== undefined && isKept(state, uid);
 }
 
+/** Of an interface to which the site gives its address, once it runs: what its cell has of it. What it says then is the Network View Manager's word alone. */
+const ofTheSite = ipv4("0.0.0.0");
+/** The address by which an interface is known; null: it has none, or nobody knows it yet. */
+export function addressOf(state: ControllerState, record: ElementRecord): Ipv4 | null {
+  const { address = null } = record.allocation ?? {};
+  if (address !== ofTheSite || !isOnMode(state)) return address;
+  const element = elementOf(state, record);
+  const vm = element?.type === "VirtualInterface" ? state.uids.get(element.vm) : undefined;
+  return (vm === undefined ? undefined : instanceOf(state, vm)?.address) ?? null;
+}
+
 /** An interface has the address of its VM's instance. */
 export function takeInstanceAddress(
   state: ControllerState,
@@ -72,7 +83,8 @@ export function takeInstanceAddress(
   const vm = state.uids.get(element.vm);
   const subnet = recordAt(state, element.subnet);
   if (vm === undefined || subnet === undefined || !isKept(state, vm)) return null;
-  const { address = null, mac: hardware = null } = instanceOf(state, vm) ?? {};
+  const { address: said = null, mac: hardware = null, learnt } = instanceOf(state, vm) ?? {};
+  const address = learnt === true ? ofTheSite : said;
   // One that has not been heard since a start has taken nothing back.
   if (address === null || hardware === null) return held;
   const now = { subnet: subnet.uid, address, mac: mac(hardware.toLowerCase()) };

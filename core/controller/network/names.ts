@@ -6,6 +6,7 @@ import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import { addDesire, type ControllerState, desiredNow, dnsManager, elementOf, saveElement } from "../state.ts";
+import { addressOf } from "./instances.ts";
 import { poolsInForce, poolsSaid } from "./pools.ts";
 
 /** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
@@ -55,9 +56,9 @@ function desireName(state: ControllerState, record: ElementRecord, desires: Desi
   if (element?.type !== "VirtualInterface" || record.allocation === null) return;
   const name = element.vifName === undefined ? null : `${element.vifName}.${cellDomain(state)}`;
   if (record.name !== name) saveElement(state, { ...record, name });
-  if (name === null) return;
+  const address = addressOf(state, record);
+  if (name === null || address === null) return;
   const isPublic = element.public || state.cell?.elements.get(element.vm)?.public === true;
-  const { address } = record.allocation;
   const document: DesiredName = { uid: record.uid, name, address, ...(isPublic ? { public: true } : {}) };
   addDesire(desires, dnsManager, `name/${record.uid}`, document);
 }

@@ -9,7 +9,7 @@ import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
 import { type ConnectionGroups, connectionGroups } from "../network/connection-groups.ts";
-import { elasticAddressOf, isOnMode } from "../network/instances.ts";
+import { addressOf, elasticAddressOf, isOnMode } from "../network/instances.ts";
 import { contains } from "../network/ipv4-range.ts";
 import { cellDomain, hostNameOf } from "../network/names.ts";
 import type { ElementRecord } from "../records.ts";
@@ -98,7 +98,7 @@ function isOutside(state: ControllerState, text: string): boolean {
 function endOf(state: ControllerState, path: string, outwards: boolean): Result<WhyEnd, Unanswered> {
   if (parseIpv4(path) !== null) {
     const owner = [...state.elements.values()].find(
-      (record) => record.allocation?.address === path || elasticAddressOf(state, record) === path,
+      (record) => addressOf(state, record) === path || elasticAddressOf(state, record) === path,
     );
     if (owner !== undefined) return endOf(state, owner.path, outwards);
     if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
@@ -120,9 +120,9 @@ function endOf(state: ControllerState, path: string, outwards: boolean): Result<
   const link = element.type === "VM" ? interfaceOf(state, element.path, outwards) : record;
   const vmPath = element.type === "VM" ? element.path : element.vm;
   const vm = recordAt(state, vmPath);
-  const address = link?.allocation?.address;
+  const address = link === undefined ? null : addressOf(state, link);
   const forIt = `\`cells why ${vmPath}\` says more`;
-  if (address === undefined) return fail({ status: 409, message: `${record.path} has no address yet: ${forIt}` });
+  if (address === null) return fail({ status: 409, message: `${record.path} has no address yet: ${forIt}` });
   const host = (vm === undefined ? null : state.vms.get(vm.uid)?.run?.host) ?? null;
   if (host === null)
     return fail({
@@ -202,7 +202,7 @@ const somewhereOutside = ipv4("198.51.100.1");
 /** Why an interface of the cell cannot speak with somebody outside; null: it has an external address. */
 function whyNotOutside(state: ControllerState, { path, address }: WhyEnd): string | null {
   for (const record of state.elements.values()) {
-    if (record.allocation?.address !== address) continue;
+    if (addressOf(state, record) !== address) continue;
     const of = subnetOf(state, record);
     if (of?.addressRange === "external" || of?.router !== undefined) return null;
     const where = of === undefined ? "" : `, of ${of.path}`;

@@ -11,7 +11,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { isObject, toJson } from "../../outbox.ts";
 import { told } from "../changes/standing.ts";
 import { stuckIn } from "../explain/stuck.ts";
-import { elasticAddressOf, instanceOf, isOnMode, networkViewManager } from "../network/instances.ts";
+import { addressOf, elasticAddressOf, instanceOf, isOnMode, networkViewManager } from "../network/instances.ts";
 import type { ElementRecord } from "../records.ts";
 import { vmsInPool } from "../services/pools/asked.ts";
 import { actualOf, addressManager, type ControllerState, cellManager, recordAt, storageManagerOf } from "../state.ts";
@@ -108,7 +108,7 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
     const elastic = elasticAddressOf(state, record);
     return {
       ...common,
-      address: allocation?.address ?? null,
+      address: addressOf(state, record),
       ...(elastic === null ? {} : { publicAddress: elastic }),
       mac: allocation?.mac ?? null,
       name,

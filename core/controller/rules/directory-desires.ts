@@ -14,6 +14,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 
 import { serviceNumber } from "../../documents/service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
+import { addressOf } from "../network/instances.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
 import { foreignEnd, longestKey, saveForeign, wantsOf } from "../references/foreign.ts";
@@ -88,7 +89,8 @@ function networksOf(state: ControllerState, record: ElementRecord): readonly Cid
   return cards.flatMap((card) => {
     const element = elementOf(state, card);
     if (element?.type !== "VirtualInterface" || card.allocation === null || isOnManagement(state, card)) return [];
-    return [cidr(`${card.allocation.address}/32`)];
+    const address = addressOf(state, card);
+    return address === null ? [] : [cidr(`${address}/32`)];
   });
 }
 

@@ -34,6 +34,8 @@ export interface ActualInstance extends Progress {
   readonly id: string | null;
   readonly address: Ipv4 | null;
   readonly mac: string | null;
+  /** The site gives it its address: `address` is what it says of itself, null before it has said anything, and it starts without. Absent: it has one of the network configuration. */
+  readonly learnt?: true;
   /** Where one is asked for. Absent: none is, or it is of a version that gives none. */
   readonly elastic?: ElasticAddress;
 }

@@ -51,6 +51,7 @@ export const actualInstance = document(
     id: nullable(instanceId),
     address: nullable(address),
     mac: nullable(text(17)),
+    learnt: optional(oneOf(true)),
     elastic: optional(object<ElasticAddress>({ address: nullable(address), reason: nullable(sentence) })),
   }),
 );

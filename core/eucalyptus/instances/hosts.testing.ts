@@ -68,9 +68,11 @@ export function world(records = new Map<string, Json>(), more: object = {}) {
   const reach = (peer: PeerName, reachable: boolean): void => void send({ kind: "reachable", peer, reachable });
   const isPlaced = (address: number | undefined, state: "assigned" | "failed") =>
     address === undefined ? undefined : { address: dotted(address), state };
+  const versionAt = (host: PeerName): number =>
+    (told.get(host)?.get("network-view") as { readonly version?: number } | undefined)?.version ?? 0;
   /** A host says that it has the last view in place; or, with `failed`, that it does not get its elastic addresses into place. */
   const apply = (host: PeerName, publicState: "assigned" | "failed" = "assigned"): void => {
-    const version = (told.get(host)?.get("network-view") as { readonly version?: number } | undefined)?.version ?? 0;
+    const version = versionAt(host);
     const instances = instancesAt(host).map(({ instance: { id, privateIp, publicIp } }) => {
       const outside = isPlaced(publicIp, publicState);
       return { id, private: isPlaced(privateIp, "assigned"), ...(outside === undefined ? {} : { public: outside }) };
@@ -81,12 +83,18 @@ export function world(records = new Map<string, Json>(), more: object = {}) {
     const network = { address: addresses.get(host) ?? "", cluster: "one", peer: "node", version, instances };
     send({ kind: "actual", from: host, key: "network", value: network });
   };
-  const configure = (other: object = more): void =>
-    void send({
-      kind: "request",
-      id: 1,
-      request: { kind: "configure", document: { ...configuration, ...other } as unknown as Json },
-    });
+  const configure = (other: object = more): string =>
+    JSON.stringify(
+      send({
+        kind: "request",
+        id: 1,
+        request: {
+          kind: "configure",
+          // What is not said in JSON is not there.
+          document: JSON.parse(JSON.stringify({ ...configuration, ...other })) as Json,
+        },
+      }).find(({ kind }) => kind === "reply") ?? null,
+    );
   const start = (): void => {
     send({ kind: "start" });
     configure();
@@ -111,9 +119,25 @@ export function world(records = new Map<string, Json>(), more: object = {}) {
       readonly phase?: string;
       readonly reason?: string | null;
       readonly address?: string | null;
+      readonly learnt?: true;
       readonly elastic?: { readonly address: string | null; readonly reason: string | null };
     };
-  return { records, events, pass, reach, send, start, configure, hear, apply, group, want, said, instancesAt };
+  return {
+    records,
+    events,
+    versionAt,
+    pass,
+    reach,
+    send,
+    start,
+    configure,
+    hear,
+    apply,
+    group,
+    want,
+    said,
+    instancesAt,
+  };
 }
 export const started = (more: object = {}) => {
   const all = world(new Map(), more);

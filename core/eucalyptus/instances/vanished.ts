@@ -90,5 +90,6 @@ export function noteReturn(state: NetworkViewState, uid: Uid, id: string, addres
   state.returning.delete(uid);
   state.vanished.delete(uid);
   const was = before === address ? {} : { was: formatIpv4(before) };
-  log(state.outbox, "instance/returned", { instance: id, address: formatIpv4(address), ...was });
+  const has = address === 0 ? {} : { address: formatIpv4(address) };
+  log(state.outbox, "instance/returned", { instance: id, ...has, ...was });
 }

@@ -74,6 +74,12 @@ export const cellAttributes: TypeSchema = {
     effect: "none",
     docs: "Whether whoever may (`vm.forward`) reaches a TCP port of a VM by `cells forward`, though no rule lets anybody in. The root cell lets nobody.",
   },
+  "x.policy.isolation": {
+    kind: choice("by-rules", "none"),
+    default: "by-rules",
+    effect: "none",
+    docs: 'Whether nobody reaches a VM whom no rule lets in ("by-rules"), or the cell puts up with machines that anybody in the site\'s own network reaches ("none"): without that word its networks are made by no mode that isolates nothing (STATIC, SYSTEM). Where rules can hold they do, whatever it says.',
+  },
   "x.policy.deploy": {
     kind: choice("as-possible", "all-or-none"),
     default: "as-possible",

@@ -7,6 +7,10 @@ export const otherMode = "VPCMIDO";
 export const isMode = (text: string): text is Mode => modes.some((mode) => mode === text);
 /** One subnet that is cut into segments, in place of a subnet for each cluster. */
 export const isManaged = (mode: Mode): boolean => mode === "MANAGED" || mode === "MANAGED-NOVLAN";
+/** Its instances speak in the site's own network, where nothing is let in or kept out. */
+export const isPlain = (mode: Mode): boolean => mode === "STATIC" || mode === "SYSTEM";
+/** The site's DHCP server gives addresses: a view has none, and hosts say which ones instances have. */
+export const isLearnt = (mode: Mode): boolean => mode === "SYSTEM";
 
 export const defaultMacPrefix = "d0:0d";
 export const defaultDomain = "eucalyptus.internal";

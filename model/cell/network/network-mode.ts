@@ -3,18 +3,13 @@ import { type Mode, modes } from "./modes.ts";
 /** Of a cell whose networks are made by Diverter. */
 export const diverter = "DIVERTER";
 
-/**
- * Modes that a cell may have. STATIC and SYSTEM isolate nothing: until a cell can say that this is what it wants, none has them (decision 161).
- */
-export const cellModes = modes.filter((mode) => mode !== "STATIC" && mode !== "SYSTEM");
-
 /** Null: Diverter. */
-export const cellModeOf = (text: string | undefined): Mode | null => cellModes.find((mode) => mode === text) ?? null;
+export const cellModeOf = (text: string | undefined): Mode | null => modes.find((mode) => mode === text) ?? null;
 
 /** A part of the one table (`model/cell/schema.ts`). */
 export const networkModeAttribute = {
-  kind: { kind: "choice", values: [diverter, ...cellModes] },
+  kind: { kind: "choice", values: [diverter, ...modes] },
   default: diverter,
   effect: "replace",
-  docs: "By which rules the child cell's networks are made, for good: Diverter's, or those of a mode of Eucalyptus, on hosts that offer it. There a `Subnet` is a security group, whose members always reach one another, and addresses come from the network configuration.",
+  docs: "By which rules the child cell's networks are made, for good: Diverter's, or those of a mode of Eucalyptus, on hosts that offer it. There a `Subnet` is a security group, whose members always reach one another, and addresses come from the network configuration; of STATIC and SYSTEM, which isolate nothing, the child says `x.policy.isolation`.",
 } as const;

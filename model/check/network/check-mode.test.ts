@@ -129,5 +129,48 @@ test("the model with which a child is made is asked at its parent already", () =
   ]);
   assert.ok(read(of("DIVERTER"), undefined).ok);
   const system = read(of("SYSTEM"), undefined);
-  assert.deepEqual(system.ok ? [] : system.error.map(({ code }) => code), ["schema/value"]);
+  assert.match(
+    JSON.stringify(system.ok ? [] : system.error),
+    /`x.policy.isolation` of `child`|Nothing is kept from anybody/,
+  );
+  const midonet = read(of("VPCMIDO"), undefined);
+  assert.deepEqual(midonet.ok ? [] : midonet.error.map(({ code }) => code), ["schema/value"]);
+});
+
+test("a mode that isolates nothing is refused to a cell that does not say so, and so is whatever needs rules or an address outside", () => {
+  const bare = `
+  net extends Subnet { x.size 8; }
+  web extends VM { x.memory 128; }
+  card extends VirtualInterface { x.vm "<ref:../web>"; x.subnet "<ref:../net>"; }
+`;
+  const said = ' x.policy.isolation "none";';
+  const attributesOf = (inside: string, mode: Mode, policy: string): readonly string[] => {
+    const result = read(inside, mode, policy);
+    return result.ok ? [] : result.error.map(({ code, message }) => `${code}: ${message}`);
+  };
+  for (const mode of ["STATIC", "SYSTEM"] as const) {
+    assert.deepEqual(attributesOf(bare, mode, said), []);
+    for (const [inside, policy, why] of [
+      [bare, "", /Nothing is kept from anybody/],
+      [bare, ' x.policy.isolation "by-rules";', /Nothing is kept from anybody/],
+      [bare, `${said} x.policy.internet "none";`, /Nothing is let in or kept out/],
+      [bare, `${said} x.policy.subnetConnectivity false;`, /Nothing is let in or kept out/],
+      [bare.replace("x.size 8;", 'x.size 8; x.addressRange "external";'), said, /Nobody has an elastic address/],
+      [
+        `${bare} in extends NetworkRule { x.address1 "internet"; x.address2 "<ref:../net>"; x.protocol "tcp"; x.port2 80; }`,
+        said,
+        /No rule is in force/,
+      ],
+    ] as const) {
+      const [first = "", ...more] = attributesOf(inside, mode, policy);
+      assert.match(first, why);
+      assert.match(first, new RegExp(`^cell/network-mode: .* are made by the mode ${mode}$`));
+      assert.deepEqual(more, []);
+    }
+  }
+  // Elsewhere the word takes nothing away.
+  for (const mode of ["EDGE", undefined] as const) {
+    const result = read(sound, mode, said);
+    assert.deepEqual(result.ok ? [] : result.error, []);
+  }
 });

@@ -1,6 +1,6 @@
 import type { Cell, Element, NetworkRuleElement, RuleEnd } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
-import { type Mode, mostRulesOfGroup, mostRulesOfModeCell } from "../../cell/network/modes.ts";
+import { isPlain, type Mode, mostRulesOfGroup, mostRulesOfModeCell } from "../../cell/network/modes.ts";
 import type { ReportFault } from "../fault.ts";
 import { anyPort, openings } from "./rule-openings.ts";
 
@@ -23,12 +23,14 @@ export function checkMode(cell: Cell, mode: Mode, fault: ReportFault): void {
         hint,
       });
   checkWhole(cell, saidOf(cell.path));
+  if (isPlain(mode)) checkIsolation(cell, saidOf(cell.path));
   const interfaceOf = new Map<ElementPath, ElementPath>();
   const members = new Map<ElementPath, number>();
   const counted: Counted = { ofGroup: new Map(), inAll: 0 };
   for (const element of cell.elements.values()) {
     const said = saidOf(element.path);
     checkElement(element, said);
+    if (isPlain(mode)) checkPlain(element, said);
     if (element.type === "VirtualInterface") {
       const first = interfaceOf.get(element.vm);
       if (first === undefined) interfaceOf.set(element.vm, element.path);
@@ -78,6 +80,36 @@ function checkWhole({ policy, forward, deploy }: Cell, said: Said): void {
     );
   if (forward === true)
     said("x.policy.forward", "`cells forward` reaches no VM", "Leave `x.policy.forward` out, or use Diverter.");
+}
+
+/** Where all that is there speaks in the site's own network, the cell itself says that this is what it wants. */
+function checkIsolation({ isolation, policy }: Cell, said: Said): void {
+  if (isolation !== "none")
+    said(
+      "x.policy.isolation",
+      "Nothing is kept from anybody there",
+      'Write `x.policy.isolation "none"` in the cell if whoever is in the site\'s network may reach its VMs, and they it; else leave out `x.networkMode` where the cell is made, or write "EDGE".',
+    );
+  const closed = "Nothing is let in or kept out there";
+  if (policy.subnetConnectivity === false)
+    said("x.policy.subnetConnectivity", closed, "Leave `x.policy.subnetConnectivity` out.");
+  if (policy.internet === "none") said("x.policy.internet", closed, "Leave `x.policy.internet` out.");
+}
+
+/** What a mode without rules and public addresses lacks beside what all modes do. */
+function checkPlain(element: Element, said: Said): void {
+  if (element.type === "NetworkRule")
+    said(
+      "x.address1",
+      "No rule is in force",
+      "Leave the rule out: whoever is in the site's network is reached and reaches the VM without one.",
+    );
+  if (element.type === "Subnet" && element.addressRange === "external")
+    said(
+      "x.addressRange",
+      "Nobody has an elastic address",
+      "Leave `x.addressRange` out: a VM has one address, of the site's own network.",
+    );
 }
 
 /** Attributes of which each stands for something that is Diverter's alone. */

@@ -1,3 +1,4 @@
+import { isLearnt } from "../../../model/cell/network/modes.ts";
 import type { Delivered } from "../../world/truth.ts";
 import type { Invariant } from "../invariant.ts";
 
@@ -45,7 +46,7 @@ export const rulesBeforePackets: Invariant = {
           const isThere =
             instance === undefined
               ? taps.has(uid) && endpoints.get(address)?.desired.uid === uid
-              : mode.addresses.get(address) === instance && mode.view !== null;
+              : mode.view !== null && (isLearnt(mode.view.mode) || mode.addresses.get(address) === instance);
           verdict.check(isThere, () => `${vm} started at ${host} before its interface ${path} was in place`);
         }
       },

@@ -1,8 +1,12 @@
+import { saidOf } from "../../../core/controller/state.ts";
 import type { NetworkViewState } from "../../../core/eucalyptus/state.ts";
 import { isObject } from "../../../core/outbox.ts";
 import { formatIpv4 } from "../../../model/addresses/addresses.ts";
 import { type HostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { isLearnt } from "../../../model/cell/network/modes.ts";
+import type { Json } from "../../../model/json/json.ts";
 import type { Installation } from "../../world/installation.ts";
+import { ofTheSite } from "../../world/modes/agent.ts";
 import type { Invariant } from "../invariant.ts";
 
 const manager = peerName("network-view-manager");
@@ -13,16 +17,19 @@ const manager = peerName("network-view-manager");
  * it has there and nowhere else; none belongs to an instance that is gone, or to nobody, and none is leased for one: it would be lost for good.
  */
 /** As the Network View Manager says it to its cell; undefined: it has none. */
-function elasticOf({ controllers }: Installation, vm: Uid): string | undefined {
-  for (const { state } of controllers.values()) {
-    if (state?.vms.has(vm) !== true) continue;
-    const said = state.actual.get(manager)?.get(`instance/${vm}`) ?? null;
-    const elastic = isObject(said) ? (said.elastic ?? null) : null;
-    const address = isObject(elastic) ? elastic.address : null;
-    return typeof address === "string" ? address : undefined;
-  }
-  return undefined;
+function elasticOf(installation: Installation, vm: Uid): string | undefined {
+  const { elastic = null } = saidToCell(installation, vm);
+  const address = isObject(elastic) ? elastic.address : null;
+  return typeof address === "string" ? address : undefined;
 }
+/** What the Network View Manager says to its cell of a machine. */
+function saidToCell({ controllers }: Installation, vm: Uid): { readonly [field: string]: Json } {
+  const state = [...controllers.values()].find((each) => each.state?.vms.has(vm) === true)?.state;
+  const said = state == null ? null : (saidOf(state, manager, `instance/${vm}`) ?? null);
+  return isObject(said) ? said : {};
+}
+/** The address of which the cell knows. */
+const shownOf = (installation: Installation, vm: Uid): Json => saidToCell(installation, vm).address ?? null;
 
 export const addressesOfModes: Invariant = {
   number: 81,
@@ -48,6 +55,15 @@ export const addressesOfModes: Invariant = {
       for (const { vm, host, interfaces } of truth.machines)
         for (const { address, instance } of interfaces) {
           if (instance === undefined) continue;
+          const { view } = truth.dataplane(host).mode;
+          if (view !== null && isLearnt(view.mode)) {
+            const shown = shownOf(installation, vm);
+            verdict.check(
+              view.instances.some(({ id }) => id === instance) && shown === ofTheSite(instance),
+              () => `${vm} runs at ${host} with ${ofTheSite(instance)} of the site, and its cell says ${shown}`,
+            );
+            continue;
+          }
           verdict.check(
             isInPlace(host, address, instance),
             () => `${vm} runs at ${host}, where ${address} is not in place`,

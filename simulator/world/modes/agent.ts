@@ -8,7 +8,7 @@ import {
 import { type OfferedNetwork, type PlacedRequest, placedOf } from "../../../host/network/network-view.ts";
 import { formatIpv4, parseIpv4 } from "../../../model/addresses/addresses.ts";
 import type { HostName, Ipv4 } from "../../../model/cell/identifiers.ts";
-import { isManaged } from "../../../model/cell/network/modes.ts";
+import { isLearnt, isManaged } from "../../../model/cell/network/modes.ts";
 import type { Allocation, InstanceAllocation } from "../../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkView } from "../../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -22,6 +22,12 @@ const sleep = (life: Life, ms: number): Promise<void> => new Promise((resolve) =
 const againMs = 5000;
 export const cluster = "one";
 
+/** Which address the site's DHCP server gives an instance. */
+export const ofTheSite = (instance: string): string => {
+  const number = Number.parseInt(instance.slice(-4), 16);
+  return `10.88.${number >> 8}.${number & 255}`;
+};
+
 /** Of one life of the Host Manager, in whose process the agent runs. */
 interface Running {
   view: NetworkView | null;
@@ -31,6 +37,7 @@ interface Running {
   told: string;
   hasBegun: boolean;
   isBusy: boolean;
+  isListening: boolean;
   isDue: boolean;
 }
 
@@ -68,6 +75,7 @@ export class ModeAgent {
       told: "",
       hasBegun: false,
       isBusy: false,
+      isListening: false,
       isDue: false,
     };
     this.#lives.set(life, running);
@@ -131,10 +139,33 @@ export class ModeAgent {
     if (namesOf(coming).length > namesOf(before).length) this.#write(life, running, coming);
     const why = await this.#apply(life, view);
     const failed = why === null ? {} : { network: why };
-    const now = allocationOf(view, self, { ...state, mode: view.mode, failed });
+    const now = allocationOf(view, self, { ...state, mode: view.mode, failed }, this.#heard(view));
+    if (isLearnt(view.mode)) this.#listenOn(life, running);
     if (why === null) running.applied = view.version;
     else life.after(againMs, () => this.#wake(life, running));
     this.#write(life, running, why === null ? now : withLeft(now, coming));
+  }
+  /** What instances say is told a while later. */
+  #listenOn(life: Life, running: Running): void {
+    if (running.isListening) return;
+    running.isListening = true;
+    life.after(againMs, () => {
+      running.isListening = false;
+      this.#wake(life, running);
+    });
+  }
+  /** In SYSTEM, what the machines here have from the site's DHCP server, and have said by ARP. */
+  #heard(view: NetworkView): ReadonlyMap<string, number> {
+    const { host, truth } = this.#options;
+    if (!isLearnt(view.mode)) return new Map();
+    const here = [...truth.machines].filter((machine) => machine.host === host);
+    return new Map(
+      here.flatMap(({ interfaces }) =>
+        interfaces.flatMap(({ instance }) =>
+          instance === undefined ? [] : [[instance, parseIpv4(ofTheSite(instance)) ?? 0] as const],
+        ),
+      ),
+    );
   }
   #write(life: Life, running: Running, instances: readonly InstanceAllocation[]): void {
     running.before = instances;

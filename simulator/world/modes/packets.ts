@@ -1,4 +1,5 @@
 import { parseIpv4 } from "../../../model/addresses/addresses.ts";
+import { isPlain } from "../../../model/cell/network/modes.ts";
 import type { IngressRule, NetworkView } from "../../../model/eucalyptus/view/network-view.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Packet, Truth } from "../truth.ts";
@@ -9,6 +10,9 @@ export const sendByMode = (kernel: Kernel, truth: Truth, packet: Packet): boolea
   const [source, target] = [fromInterface.instance, toInterface.instance];
   if (source === undefined || target === undefined) return false;
   const [leaves, arrives] = [truth.dataplane(from.host).mode, truth.dataplane(to.host).mode];
+  // Nothing is kept from anybody, so no rule is asked, and what arrives says nothing of any.
+  if (leaves.view !== null && isPlain(leaves.view.mode))
+    return isIn(leaves.view, source) && isIn(arrives.view, target) && truth.machines.has(to);
   if (leaves.addresses.get(fromInterface.address) !== source) return false;
   if (arrives.addresses.get(toInterface.address) !== target || !truth.machines.has(to)) return false;
   if (from.host !== to.host && !kernel.network.isOpen(from.host, to.host)) return false;
@@ -20,6 +24,9 @@ export const sendByMode = (kernel: Kernel, truth: Truth, packet: Packet): boolea
   truth.tell((watcher) => watcher.delivered?.({ ...packet, fromCell, toCell }));
   return true;
 };
+
+const isIn = (view: NetworkView | null, instance: string): boolean =>
+  view?.instances.some(({ id }) => id === instance) === true;
 
 const lets = (view: NetworkView | null, way: "ingress" | "egress", packet: Packet): boolean => {
   const { fromInterface, toInterface, protocol, port } = packet;
@@ -33,11 +40,11 @@ const lets = (view: NetworkView | null, way: "ingress" | "egress", packet: Packe
   const meets = ({ cidr, group, ...rule }: IngressRule): boolean =>
     (rule.protocol === -1 ||
       (rule.protocol === (protocol === "tcp" ? 6 : 17) && rule.fromPort <= port && port <= rule.toPort)) &&
-    (group !== undefined ? others.includes(group) : cidr !== undefined && isIn(cidr, address));
+    (group !== undefined ? others.includes(group) : cidr !== undefined && isWithin(cidr, address));
   const groups = view?.securityGroups.filter(({ id }) => own.includes(id)) ?? [];
   return groups.some((group) => group[way].some(meets));
 };
-const isIn = (cidr: string, address: string): boolean => {
+const isWithin = (cidr: string, address: string): boolean => {
   const [network = "", prefix = "32"] = cidr.split("/");
   const size = 2 ** (32 - Number(prefix));
   return Math.floor((parseIpv4(network) ?? 0) / size) === Math.floor((parseIpv4(address) ?? 0) / size);

@@ -2,8 +2,10 @@ import type { CellManagerState } from "../../../core/cells/manager.ts";
 import type { AdoptRequest } from "../../../core/env.ts";
 import { type EndAnswer, mergeEnds } from "../../../core/presence/group/end.ts";
 import { type HostName, peerName } from "../../../model/cell/identifiers.ts";
+import type { Mode } from "../../../model/cell/network/modes.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Random } from "../../kernel/random.ts";
+import { modeOf } from "../history.ts";
 import type { Installation } from "../installation.ts";
 import { cluster } from "../modes/agent.ts";
 
@@ -67,13 +69,14 @@ export const sayPowerIsOff = (installation: Installation, host: HostName, random
 };
 
 /** Of EDGE, with addresses for a few dozen machines. */
-export const networkConfiguration: Json = {
+const edgeConfiguration = {
   Mode: "EDGE",
   InstanceDnsServers: ["10.0.0.12"],
   PublicIps: ["192.0.2.1-192.0.2.99"],
   Subnets: [{ Name: "site", Subnet: "172.20.0.0", Netmask: "255.255.0.0", Gateway: "172.20.0.1" }],
   Clusters: [{ Name: cluster, Subnet: { Name: "site" }, PrivateIps: ["172.20.0.10-172.20.0.99"] }],
 };
+const networkConfiguration: Json = edgeConfiguration;
 /** Of MANAGED-NOVLAN, in the place of it. */
 const managedConfiguration: Json = {
   Mode: "MANAGED-NOVLAN",
@@ -82,11 +85,19 @@ const managedConfiguration: Json = {
   ManagedSubnet: { Subnet: "172.20.0.0", Netmask: "255.255.0.0", MinVlan: 2, MaxVlan: 60, SegmentSize: 32 },
   Clusters: [{ Name: cluster }],
 };
+/** Of the modes without rules, by the site's own network. */
+const { PublicIps: _, ...staticConfiguration } = { ...edgeConfiguration, Mode: "STATIC" };
+const systemConfiguration: Json = { Mode: "SYSTEM", InstanceDnsServers: ["10.0.0.12"], Clusters: [{ Name: cluster }] };
+const configurations: Readonly<Partial<Record<Mode, Json>>> = {
+  "MANAGED-NOVLAN": managedConfiguration,
+  STATIC: staticConfiguration,
+  SYSTEM: systemConfiguration,
+};
 const lookEveryMs = 3000;
 
 /** Whoever runs the cloud sets the network configuration where there is none, as after a store was lost. */
 export const keepNetworkConfiguration = ({ processes, kernel, history }: Installation): void => {
-  const document = history.carriers === undefined ? networkConfiguration : managedConfiguration;
+  const document = configurations[modeOf(history)] ?? networkConfiguration;
   const manager = peerName("network-view-manager");
   const look = async (): Promise<void> => {
     const answer = await processes.get(manager)?.request({ kind: "configuration" });
