@@ -55,6 +55,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.policy.resolvers": { own: judged },
     "x.policy.deploy": { own: judged },
     "x.policy.forward": { own: judged },
+    "x.policy.isolation": { own: judged },
     "x.defaults.subnetConnectivity": { own: judged },
     "x.defaults.internet": { own: judged },
     "x.defaults.broadcast": { own: judged },
