@@ -333,7 +333,7 @@ const wholeHosts = ({ pools = [], wholes = [] }: CellText, ref: (name: string) =
 
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
-  const { machines, rules, allOrNone, grants = [], limits = {}, children = [] } = text;
+  const { machines, rules, grants = [], limits = {}, children = [] } = text;
   const ref = (name: string): string => refFrom(cell, name);
   const subnet = (name: string): JsonObject => ({
     "x.type": "Subnet",
@@ -407,16 +407,17 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     elements.tenants = { ...elements.tenants, [name]: { "x.type": "Account", "x.state": state, ...limits } };
   }
   const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
-  const policy: JsonObject = {
-    ...(allOrNone ? { "x.policy.deploy": "all-or-none" } : {}),
-    ...(text.plain === true ? { "x.policy.isolation": "none" } : {}),
-  };
+  const policy = policyOf(text);
   const ha = haOf(text);
   const outside: JsonObject = text.outside === undefined ? {} : { "x.pools.external": [...text.outside] };
   const label = labelOf(cell);
   return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...ha, ...outside, ...elements } };
 };
 
+const policyOf = ({ allOrNone, plain }: CellText): JsonObject => ({
+  ...(allOrNone ? { "x.policy.deploy": "all-or-none" } : {}),
+  ...(plain === true ? { "x.policy.isolation": "none" } : {}),
+});
 const haOf = ({ spare = 0, asked }: CellText): JsonObject => ({
   ...(spare === 0 ? {} : { "x.ha.spareHosts": spare }),
   ...(asked === undefined ? {} : { "x.ha.investigators": [...asked] }),
