@@ -235,6 +235,14 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/page/certificate/certificate.test.ts",
     "where what was kept is lost or damaged the installation's certificate is shown, why is said, and a new request mends it",
   ],
+  "have it renewed over its key, then": [
+    "gateway/page/certificate/certificate.test.ts",
+    "a request is answered by an authority of one's own, and browsers see the answer at once; who knows the installation sees no change",
+  ],
+  "ran is not known any more; `cells events` tells its stages, and where it was": [
+    "core/controller/controller.test.ts",
+    "what an incarnation has said is asked for where it ran, whatever runs now",
+  ],
   "ask for another one": ["gateway/edge/sessions.test.ts", "a capability is used once"],
   "are opening; try again in a moment": opening,
   "of all ${open.inAll}); try again later": [

@@ -448,6 +448,10 @@ test("what an incarnation has said is asked for where it ran, whatever runs now"
   const why = (incarnation: number): string => JSON.stringify(ask(incarnation).body);
   assert.deepEqual([ask(1).status, ask(6).status], [404, 404]);
   assert.match(why(1), /where incarnation 1 of shop\/web ran is not known any more; `cells events`/);
+  const told = world.effects.flatMap((effect) =>
+    effect.kind === "log" && effect.event === "vm/stage" && effect.fields.incarnation === 1 ? [effect.fields] : [],
+  );
+  assert.ok(told.some(({ path, stage, host }) => path === "shop/web" && stage === "stopping" && host === "h1"));
   assert.match(why(6), /shop\/web has had no incarnation 6 yet: the newest is 5/);
   world.put(shop({ web: { ...(cellOf(shop()).web as JsonObject), "x.desiredState": "off" } }));
   assert.equal(ask(4).status, 200, "one that is off now, too");

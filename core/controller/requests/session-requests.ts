@@ -101,6 +101,6 @@ function formerTarget(
   const message =
     incarnation > newest
       ? `${path} has had no incarnation ${incarnation} yet: ${newest === 0 ? "it has not started" : `the newest is ${newest}`}`
-      : `where incarnation ${incarnation} of ${path} ran is not known any more; \`cells events\` says how it ended`;
+      : `where incarnation ${incarnation} of ${path} ran is not known any more; \`cells events\` tells its stages, and where it was`;
   return fail({ status: 404, message });
 }
