@@ -229,6 +229,7 @@ function element({ type, picks, values, own }: Piece, index: number, params: Rec
     attributes["x.protocol"] = "udp";
   }
   if (type === "VolumeCopy") delete attributes["x.size"];
-  if (type === "CellController") attributes["x.cell"] = { child: { "x.type": "Cell" } };
+  // STATIC and SYSTEM take a cell that says that nothing is kept from anybody there.
+  if (type === "CellController") attributes["x.cell"] = { child: { "x.type": "Cell", "x.policy.isolation": "none" } };
   return { ...attributes, ...own };
 }
