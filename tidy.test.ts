@@ -284,6 +284,7 @@ const followers: Readonly<Record<string, readonly string[]>> = {
   controller: ["bootstrap", "presence"],
   placer: ["presence"],
   ha: ["presence"],
+  eucalyptus: ["presence"],
   presence: ["distribution"],
   identity: ["distribution"],
 };

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import type { ActualHost, DesiredVm } from "../core/documents/vocabulary.ts";
@@ -25,9 +25,11 @@ import { findDevice } from "./drivers/network/diverter/taps/devices.ts";
 import type { AsksElsewhere, Uplink } from "./drivers/network/driver.ts";
 import {
   type AgentOptions,
+  allocationFile,
   closedFor,
   type NetworkAgent,
   startAgent,
+  viewFile,
 } from "./drivers/network/eucalyptus/agent/agent.ts";
 import { ViewFile } from "./drivers/network/eucalyptus/agent/view-file.ts";
 import { runner } from "./drivers/network/eucalyptus/handlers/run.ts";
@@ -142,6 +144,18 @@ const askGuests = ({ hypervisor, network, request, log }: ProberOptions & GuestW
   };
 };
 
+/** The machine has started anew: nothing of a view is in place, and what files say of one may be others' by now. Views that come as files are the site's own. */
+const forgetViews = async ({ eucalyptus }: NonNullable<ProcessConfiguration["host"]>): Promise<void> => {
+  if (eucalyptus?.cluster === undefined) return;
+  for (const file of [viewFile, allocationFile]) await rm(join(eucalyptus.directory, file), { force: true });
+};
+
+async function readBoot(runDirectory: string, part: NonNullable<ProcessConfiguration["host"]>) {
+  const boot = await readBootMark(runDirectory);
+  if (boot.booted) await forgetViews(part);
+  return boot;
+}
+
 /** The networking mode that this host offers beside Diverter, if there is one. @returns what both are asked by */
 const otherNetworks = async (
   { eucalyptus }: NonNullable<ProcessConfiguration["host"]>,
@@ -230,7 +244,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   };
   let presence: HostPresence | null = null;
   const [neighbours, group] = [neighboursOn(part.bridge ?? part.uplink, network), passedOn()];
-  const boot = await readBootMark(runDirectory);
+  const boot = await readBoot(runDirectory, part);
   const views = viewFileOf(part, observer);
   const starts = { ...(await howItStarts(directory, boot)), onProbes: neighbours.take, ...offeredNetwork(part, views) };
   const service = createHostManager({

@@ -169,9 +169,15 @@ const runNetworkViewManager = async (configuration: ProcessConfiguration, observ
   controllers = watch.members;
   const { name: self, address } = configuration;
   const pools = installationPools();
-  const serviceFor = (hosts: Members) => createNetworkViewManager({ self, hosts, address, controllers, pools });
-  await runWithMembers(configuration, ["host."], (hosts) =>
-    runAsked(asked, { configuration, observer, service: serviceFor(hosts) }),
+  const serviceFor = (all: Members) => {
+    const [hosts, presence] = [startWith(all, "host."), startWith(all, "presence.")];
+    return createNetworkViewManager({ self, hosts, address, controllers, pools, presence });
+  };
+  await runWithMembers(
+    configuration,
+    ["host.", "presence."],
+    (all) => runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+    { takesMembers: true },
   );
   tell(controllers);
 };

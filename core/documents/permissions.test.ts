@@ -303,6 +303,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "dns-manager",
     "ha-manager",
     "host.h1",
+    "network-view-manager",
     "placer",
     "presence.1",
     "storage-manager",

@@ -211,6 +211,7 @@ export const permissions = {
       "storage-manager": ["dead/<name>"],
       "address-manager": ["dead/<name>"],
       "dns-manager": ["dead/<name>"],
+      "network-view-manager": ["dead/<name>"],
       "ha-manager": ["dead/<name>", "suspected/<name>"],
     },
     asks: {

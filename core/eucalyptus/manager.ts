@@ -34,12 +34,14 @@ import {
   toJson,
   write,
 } from "../outbox.ts";
+import { createDeaths } from "../presence/group/deaths.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import type { BookedInstance } from "./book.ts";
 import { groupKey, sayGroups, sweepIds } from "./groups-said.ts";
 import { Ids } from "./ids.ts";
 import { type Elastic, elasticNow, elasticSaid, giveElastic } from "./instances/elastic.ts";
 import { addressBefore, endVanished, noteReturn, takeSilence, whyVanished } from "./instances/vanished.ts";
+import { bootOf, fenceHosts, followFences, takeBoot, takeEnd, whyFenced } from "./network-hosts/fences.ts";
 import { noLeases } from "./network-hosts/lease-state.ts";
 import { carryClusters, takeBeat } from "./network-hosts/leases.ts";
 import { hear, noticeOlder, settle } from "./recovered.ts";
@@ -88,6 +90,7 @@ export const createNetworkViewManager = (options: NetworkViewManagerOptions): Se
   step: (state, input, now) => {
     receive(state, input, options);
     takeSilence(state, input, now);
+    takeEnd(state, input);
     const isBeat = takeBeat(state, input, now);
     if (state.started && (!isBeat || carryClusters(state, options, now))) reconcile(state, options, now);
     state.outbox.quiet = false;
@@ -103,7 +106,7 @@ export const createNetworkViewManager = (options: NetworkViewManagerOptions): Se
   ],
 });
 
-function restore(restored: Restored, { controllers }: NetworkViewManagerOptions): NetworkViewState {
+function restore(restored: Restored, { controllers, presence }: NetworkViewManagerOptions): NetworkViewState {
   const records = [...restored.records].filter(([key]) => key.startsWith(bookPrefix));
   const book = restoreBook(new Map(records.map(([key, value]) => [key.slice(bookPrefix.length), value])));
   const outbox = createOutbox(restored);
@@ -127,6 +130,7 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
     returning: new Map(),
     silenceDueMs: null,
     leases: noLeases(),
+    deaths: createDeaths(presence),
     taken: { elements: 0, characters: 0 },
     placed: null,
     groupsChanged: 0,
@@ -149,7 +153,10 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
     case "actual": {
       const host = hostOf(input.from);
       if (host === null || input.key !== networkKey) return;
-      const said = input.value === null ? null : actualNetwork.of(input.value);
+      const word = input.value === null ? null : actualNetwork.of(input.value);
+      const past = word === null ? null : takeBoot(state, host, word);
+      if (past !== null) log(state.outbox, "document/refused", { from: input.from, key: networkKey, why: past });
+      const said = past === null ? word : null;
       if (placeOfHost(said) !== placeOfHost(state.said.get(host) ?? null)) state.placesChanged += 1;
       if (said === null) state.said.delete(host);
       else state.said.set(host, said);
@@ -183,13 +190,14 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
 }
 /** What of a host's word a view has. */
 const placeOfHost = (said: ActualNetwork | null): string =>
-  said === null ? "" : `${said.address} ${said.cluster} ${said.peer}`;
+  said === null ? "" : `${said.address} ${said.cluster} ${said.peer} ${said.boot ?? ""}`;
 function start(state: NetworkViewState, options: NetworkViewManagerOptions): void {
   const { book, outbox, wasRestored } = state;
   state.started = true;
   outbox.quiet = true;
   log(outbox, "service/restored", { instances: book.instances.size, version: book.version });
   for (const to of options.hosts) outbox.effects.push({ kind: "subscribe", to, prefix: networkKey });
+  outbox.effects.push(...followFences(state));
   // A blank store may be one that was lost, and one that was put back is older.
   if (book.recovery !== null || book.version === 0 || wasRestored || state.isOlder)
     ask(state, { kind: "recover", hosts: hostsOf(options) });
@@ -267,6 +275,7 @@ function configure(state: NetworkViewState, document: Json, pools: readonly Pool
 
 function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions, now: Instant): void {
   const { ids, groups } = state;
+  fenceHosts(state, options);
   hear(state);
   endVanished(state, now);
   state.taken = sum([
@@ -358,7 +367,7 @@ function place(
   }
   const cluster = state.said.get(document.host)?.cluster;
   if (cluster === undefined) {
-    said(`its host ${document.host} offers no networking mode beside Diverter`);
+    said(whyFenced(state, document.host) ?? `its host ${document.host} offers no networking mode beside Diverter`);
     return;
   }
   // Members of one group reach one another: nobody makes itself one of another cell's.
@@ -489,7 +498,7 @@ function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, 
     const has = new Set(slices.map(({ name }) => `${networkSlice}/${name}`));
     for (const { name, digest, values } of slices)
       desire(outbox, peer, `${networkSlice}/${name}`, { digest, items: values });
-    desire(outbox, peer, networkViewKey, { version: book.version, ...manifest });
+    desire(outbox, peer, networkViewKey, { version: book.version, ...manifest, ...bootOf(state, host) });
     for (const key of [...(outbox.desired.get(peer)?.keys() ?? [])])
       if (key.startsWith(`${networkSlice}/`) && !has.has(key)) desire(outbox, peer, key, null);
   }

@@ -10,6 +10,7 @@ import {
 } from "../documents/network/eucalyptus.ts";
 import type { SliceDigest } from "../documents/network/policy.ts";
 import { type Outbox, write } from "../outbox.ts";
+import type { Deaths } from "../presence/group/deaths.ts";
 import type { Book } from "./book.ts";
 import type { Ids } from "./ids.ts";
 import type { Leases } from "./network-hosts/lease-state.ts";
@@ -28,6 +29,8 @@ export interface NetworkViewManagerOptions {
   readonly pools?: readonly Pool[];
   /** `controller.<cell>` of each cell that there is at the start; later ones it is told (`ControllersReport`). */
   readonly controllers: readonly PeerName[];
+  /** Members of the Presence group at the start, who know whose power was off. Absent: nobody is asked. */
+  readonly presence?: readonly PeerName[];
 }
 
 export interface Wanted<Document> {
@@ -62,6 +65,7 @@ export interface NetworkViewState {
   /** When silence is looked at next; null: it is not. */
   silenceDueMs: number | null;
   readonly leases: Leases;
+  readonly deaths: Deaths;
   /** Of a view, by what is in it. */
   taken: Room;
   /** Of all instances in the book, and of the book's version of which that is. */

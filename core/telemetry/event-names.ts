@@ -311,6 +311,8 @@ export const eventNames = {
     "nothing is heard of a host, and its instance has left the view: which, host and after how many minutes",
   "instance/returned":
     "a host is heard again, and its instance is in the view: with which address, and which one was its own before, if that is another",
+  "network/host-fenced":
+    "the power of a host was off: what it had in place of a mode is gone, and is waited for no more: host, boot",
   "network/host-named": "a cluster of a MANAGED mode has another network host, or a first one: cluster, host",
   "network/host-lapsed":
     "a network host has not asked for its lease in time, and another one may take over: cluster, host",

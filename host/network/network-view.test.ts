@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { noSlices } from "../../core/distribution/views/slices.ts";
 import type { Effect, Input } from "../../core/env.ts";
 import { createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
 import { isObject } from "../../core/outbox.ts";
@@ -10,7 +11,17 @@ import { writeView } from "../../model/eucalyptus/view/write-view.ts";
 import type { Json } from "../../model/json/json.ts";
 import { host } from "../service/manager.testing.ts";
 import { createHostManager } from "../service/manager.ts";
-import { modeAt, type NetworkAtHost, placedOf, restoreNetwork, whyNoTap } from "./network-view.ts";
+import {
+  beginNetwork,
+  endNetworkOfBoot,
+  modeAt,
+  type NetworkAtHost,
+  networkSaid,
+  placedOf,
+  restoreNetwork,
+  takeNetworkDesire,
+  whyNoTap,
+} from "./network-view.ts";
 
 /* The Network View Manager and a Host Manager, and between them what each says: configuration down to a view's file, and back. */
 
@@ -208,4 +219,33 @@ test("in SYSTEM a tap is its cell's once its instance is named here, whether or 
   assert.match(whyNoTap(unnamed, "i-00000001", "shop") ?? "", /that is in place here/);
   const failed = { private: { address: ipv4("10.88.0.7"), state: "failed", reason: "no bridge" } };
   assert.equal(whyNoTap(at(failed), "i-00000001", "shop"), "no bridge");
+});
+
+test("a view that was told to an earlier boot of the machine is not handed on, and one of a boot that is said to be over goes", () => {
+  const handed: NetworkView[] = [];
+  const network = restoreNetwork(
+    new Map(),
+    { cluster: "one", peer: "node", onView: (view) => handed.push(view) },
+    host,
+  );
+  const head = { mode: "EDGE", clusters: [{ name: "one", nodes: [{ name: host.address, instances: [] }] }] };
+  const tell = (boot: number | undefined, version: number): void => {
+    const slices = { count: 0, digest: noSlices };
+    const value = { version, head: JSON.stringify(head), slices, ...(boot === undefined ? {} : { boot }) };
+    takeNetworkDesire(network, { kind: "network-view", name: "", value: value as unknown as Json }, 0, []);
+  };
+  network.boot = 8;
+  beginNetwork(network, { ms: 0, wallMs: 0 }, []);
+  tell(7, 1);
+  assert.deepEqual([handed.length, network.mode], [0, null]);
+  tell(8, 1);
+  assert.deepEqual([handed.length, network.mode], [1, "EDGE"]);
+  // Of a manager that knows of no boots.
+  tell(undefined, 2);
+  assert.equal(handed.length, 2);
+  assert.equal(networkSaid(network, host.address)?.boot, 8);
+  endNetworkOfBoot(network, 9);
+  assert.deepEqual([handed.at(-1)?.clusters[0]?.nodes, network.mode], [[], null]);
+  tell(8, 3);
+  assert.equal(handed.length, 3, "nothing more of that boot is put in place");
 });

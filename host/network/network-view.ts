@@ -66,6 +66,8 @@ export interface NetworkAtHost {
   isCarrying: boolean;
   readonly held: HeldLease;
   readonly self: { readonly peer: PeerName; readonly address: number };
+  /** Of this machine; null: boots are not told apart. */
+  boot: number | null;
 }
 /** Record `view-replaced/<slice>`: `{ was }`, of a view that is between two versions. */
 export const viewReplaced = "view-replaced";
@@ -93,6 +95,7 @@ export function restoreNetwork(
     isCarrying: false,
     held: noHeldLease(),
     self: { peer: hostPeer(host), address: parseIpv4(address) ?? 0 },
+    boot: null,
   };
 }
 
@@ -126,7 +129,7 @@ function handOn(network: NetworkAtHost, { now, writes }: Taken, nowMs: number, e
   for (const { name, record } of writes)
     effects.push({ kind: "write", key: `${viewReplaced}/${name}`, value: record as unknown as Json });
   // A host that is told of no view any more keeps what it has: nobody has said that it is to go.
-  if (now === null || now === "gone") return;
+  if (now === null || now === "gone" || isOfAnotherBoot(network, now.manifest)) return;
   const view = viewIn(now);
   if (view === null)
     effects.push({
@@ -141,6 +144,21 @@ function handOn(network: NetworkAtHost, { now, writes }: Taken, nowMs: number, e
     takeLeased(network, now.manifest, nowMs, effects);
     tellAgent(network, nowMs);
   }
+}
+
+/** Told before this machine started anew: what it says may be others' by now, and nothing of it is in place. A view of this boot comes once this host has spoken. */
+const isOfAnotherBoot = ({ boot }: NetworkAtHost, manifest: DesiredNetworkView): boolean =>
+  boot !== null && manifest.boot !== undefined && manifest.boot !== boot;
+/** This boot is said to be over though it runs: what it had in place may be others' by now, and goes. */
+export function endNetworkOfBoot(network: NetworkAtHost, boot: number | null): true {
+  network.boot = boot;
+  const { whole, self, offered } = network;
+  if (whole === null) return true;
+  const own = formatIpv4(self.address);
+  const clusters = whole.clusters.map((each) => ({ ...each, nodes: each.nodes.filter(({ name }) => name !== own) }));
+  Object.assign(network, { whole: null, mode: null, owners: new Map(), isCarrying: false });
+  offered?.onView(withoutCarrier({ ...whole, clusters }, self.address));
+  return true;
 }
 
 /** Whether it carries under a lease is said in the view. One that has just come asks at once. */
@@ -276,12 +294,13 @@ export function whyNoTap({ placed, owners, mode }: NetworkAtHost, instance: stri
 }
 
 /** What this host says of it; null: it offers nothing. */
-export function networkSaid({ offered, placed, owners }: NetworkAtHost, address: Ipv4): ActualNetwork | null {
+export function networkSaid({ offered, placed, owners, boot }: NetworkAtHost, address: Ipv4): ActualNetwork | null {
   if (offered === null) return null;
   const { version, instances } = placed;
   const owned = instances?.map(({ id, ...placed }): PlacedInstance => {
     const owner = owners.get(id) ?? "";
     return { id, ...(owner === "" ? {} : { cell: cellName(owner) }), ...placed };
   });
-  return { address, cluster: offered.cluster, peer: offered.peer, version, instances: owned ?? null };
+  const { cluster, peer } = offered;
+  return { address, cluster, peer, version, instances: owned ?? null, ...(boot === null ? {} : { boot }) };
 }

@@ -8,7 +8,7 @@ import {
   policySlice,
 } from "../../core/documents/readers/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
-import type { Effect, Instant } from "../../core/env.ts";
+import type { Effect, Input, Instant } from "../../core/env.ts";
 import { type HostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HostState } from "../known.ts";
@@ -23,8 +23,9 @@ import {
   reachOf,
   withController,
 } from "../network/locations.ts";
-import { beginNetwork, takeNetworkDesire } from "../network/network-view.ts";
+import { beginNetwork, endNetworkOfBoot, takeNetworkDesire } from "../network/network-view.ts";
 import { type PolicyAtHost, policyOf, viewOf, writeReplaced } from "../network/policy-view.ts";
+import { endsThisBoot } from "../presence/presence-state.ts";
 import { inner } from "./host-state.ts";
 
 /** What this host hears of the network: rules and places from controllers, locations from other hosts. */
@@ -88,8 +89,20 @@ function newView({ started }: HostState): PolicyAtHost {
 /** Whatever was durable of policies is here again. */
 export function beginViews(state: HostState, now: Instant, effects: Effect[]): void {
   for (const [cell, view] of state.views) takeView(state, cell, view, view.begin(), effects);
+  state.network.boot = state.presence.boot;
   beginNetwork(state.network, now, effects);
   freeNumbers(state, effects);
+}
+
+/** Whether members of the group say that this boot of the machine is over though it runs: what it had in place of a mode goes with it. */
+export function endsBoot(
+  { presence, network }: HostState,
+  own: string,
+  input: Extract<Input, { readonly kind: "actual" }>,
+  wallMs: number,
+  effects: Effect[],
+): boolean {
+  return endsThisBoot(presence, own, input, wallMs, effects) && endNetworkOfBoot(network, presence.boot);
 }
 
 function takeView(

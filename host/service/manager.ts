@@ -32,7 +32,7 @@ import { takeProbeDesire, takeProbed } from "../network/neighbours.ts";
 import { takeLease } from "../network/network-view.ts";
 import { takeNetworkNews } from "../network/routers.ts";
 import { endLife } from "../presence/own-life.ts";
-import { beginBoot, endsThisBoot, handlePresence, hearMember } from "../presence/presence-state.ts";
+import { beginBoot, handlePresence, hearMember } from "../presence/presence-state.ts";
 import {
   trialBegins,
   trialLog,
@@ -52,7 +52,7 @@ import {
 import { execTarget } from "../sessions/exec-target.ts";
 import type { VmRecord } from "../vm-record.ts";
 import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "./guest-state.ts";
-import { beginViews, cellOf, followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
+import { beginViews, cellOf, endsBoot, followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import {
   foundOf,
   type HostManagerOptions,
@@ -125,10 +125,10 @@ const handle = (
   switch (input.kind) {
     case "start":
       state.started = true;
-      beginViews(state, { ms: state.now, wallMs }, effects);
-      for (const record of state.records.values()) effects.push(...trialRuns(record));
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
         beginBoot(state.presence, 0, wallMs, effects, !options.booted);
+      beginViews(state, { ms: state.now, wallMs }, effects);
+      for (const record of state.records.values()) effects.push(...trialRuns(record));
       state.entrances.heard ||= options.hasAuthority !== true;
       if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
       if (options.hasAuthority === true) effects.push({ kind: "subscribe", to: authorityName, prefix: entrancePrefix });
@@ -148,7 +148,7 @@ const handle = (
         options.onPin?.(key, value);
       }
       if (from === rootController && hearOwner(state.claimed, key, value, effects)) return true;
-      if (endsThisBoot(state.presence, options.host.host, input, wallMs, effects)) return true;
+      if (endsBoot(state, options.host.host, input, wallMs, effects)) return true;
       return isOfLeases || (handleLocation(state, from, key, value, effects) && "elsewhere");
     }
     case "reachable":

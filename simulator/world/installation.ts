@@ -171,6 +171,7 @@ export class Installation {
           hosts,
           address: network.networkViewManager,
           controllers: this.#controllerNames(),
+          presence: this.#presence,
         }),
       );
     this.#add("tenancy", () => createTenancy({ self: peerName("tenancy") }));
@@ -424,7 +425,7 @@ export class Installation {
         wake: () => wakes.get(life)?.(),
         booted: machine.booted,
         onProbes: neighbours.take,
-        ...(modes === null ? {} : { network: modes.offered(life) }),
+        ...(modes === null ? {} : { network: modes.offered(life, machine.booted) }),
         ...group.heard,
       });
     };

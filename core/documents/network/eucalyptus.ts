@@ -94,6 +94,11 @@ export interface DesiredNetworkView {
   readonly slices: Summary;
   /** Clusters of which another network host may take over: who is named carries one under a lease alone. Absent: none is. */
   readonly leased?: readonly string[];
+  /**
+   * Boot of the host's machine of which the Network View Manager has heard: in a later one this is an old view, of addresses that may be others' by now, and
+   * nothing of it is put in place. Absent: the host says none.
+   */
+  readonly boot?: number;
 }
 export interface NetworkSlice {
   readonly digest: SliceDigest;
@@ -120,6 +125,8 @@ export interface ActualNetwork {
   readonly version: number;
   /** Null: nobody has looked yet what is in place. */
   readonly instances: readonly PlacedInstance[] | null;
+  /** `ActualHost.boot`. Absent: boots are not told apart, or it is of a version that does not say it. */
+  readonly boot?: number;
 }
 export interface PlacedInstance {
   readonly id: string;

@@ -85,6 +85,7 @@ export const desiredNetworkView = document(
     head: viewText,
     slices: object<DesiredNetworkView["slices"]>({ count, digest }),
     leased: optional(list(text(64), most.clusters)),
+    boot: optional(count),
   }),
 );
 export const networkSlice = document(object<NetworkSlice>({ digest, items: list(viewText, most.rules) }));
@@ -111,6 +112,7 @@ export const actualNetwork = document(
         most.vmsOfHost,
       ),
     ),
+    boot: optional(count),
   }),
 );
 export const actualNetworkBeat = document(object<ActualNetworkBeat>({ beat: count, leased: optional(count) }));

@@ -22,8 +22,11 @@ const addresses = new Map([
 ]);
 
 /** The manager with two nodes, which put views in place when they are told to. */
-export function world(records = new Map<string, Json>(), more: object = {}) {
-  const service = createNetworkViewManager({ self, hosts: [h1, h2], address: "10.0.0.19", controllers: [shop, bank] });
+export function world(records = new Map<string, Json>(), more: object = {}, presence: readonly PeerName[] = []) {
+  const controllers = [shop, bank];
+  const service = createNetworkViewManager({ self, hosts: [h1, h2], address: "10.0.0.19", controllers, presence });
+  /** Which each host says to be in. */
+  const boots = new Map<PeerName, number | undefined>();
   let state = service.restore({ records: new Map(records), desiredAt: new Map() });
   let ms = 0;
   const timers = new Map<string, number>();
@@ -79,8 +82,19 @@ export function world(records = new Map<string, Json>(), more: object = {}) {
     });
     hear(host, version, instances as unknown as Json);
   };
+  const bootSaid = (host: PeerName) => (boots.get(host) === undefined ? {} : { boot: boots.get(host) ?? 0 });
+  /** Of the last view that a host was told. */
+  const bootAt = (host: PeerName): unknown =>
+    (told.get(host)?.get("network-view") as { readonly boot?: number } | undefined)?.boot;
   const hear = (host: PeerName, version: number, instances: Json): void => {
-    const network = { address: addresses.get(host) ?? "", cluster: "one", peer: "node", version, instances };
+    const network = {
+      address: addresses.get(host) ?? "",
+      cluster: "one",
+      peer: "node",
+      version,
+      instances,
+      ...bootSaid(host),
+    };
     send({ kind: "actual", from: host, key: "network", value: network });
   };
   const configure = (other: object = more): string =>
@@ -125,6 +139,8 @@ export function world(records = new Map<string, Json>(), more: object = {}) {
   return {
     records,
     events,
+    boots,
+    bootAt,
     versionAt,
     pass,
     reach,

@@ -67,7 +67,9 @@ export class ModeAgent {
     this.#random = options.kernel.random.fork(`agent of modes ${options.host}`);
   }
 
-  offered(life: Life): OfferedNetwork {
+  /** @param isBooted the machine has started anew: its file is taken away */
+  offered(life: Life, isBooted: boolean): OfferedNetwork {
+    if (isBooted) this.#file = { instances: [] };
     const running: Running = {
       view: null,
       before: null,
