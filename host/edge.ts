@@ -43,6 +43,8 @@ const longestExecMs = 600_000;
 export const createHostEdge =
   (options: HostEdgeOptions): PeerHandler =>
   async ({ peer, method, url, body }, response) => {
+    const over = new AbortController();
+    response.once("close", () => over.abort());
     const sent = Number(response.req.headers["content-length"] ?? "0");
     const what = `${method} ${url.split("?")[0]}`;
     const answer = !["gateway", "controller", "ha-manager"].includes(kindOf(peer) ?? "")
@@ -55,7 +57,7 @@ export const createHostEdge =
         ? refusal(403, "forbidden", `${what} of a host is not for ${peer}`)
         : sent > longestBody
           ? refusal(413, "too-large", `a body has at most ${longestBody} bytes`)
-          : await route(options, peer, what, method === "POST" ? await text(body) : "");
+          : await route(options, peer, what, method === "POST" ? await text(body) : "", over.signal);
     response.writeHead(answer.status, { "content-type": "application/json" });
     response.end(JSON.stringify(answer.body));
   };
@@ -74,7 +76,13 @@ const refusal = (status: number, code: string, message: string): Answer => ({
   body: { error: { code, message } },
 });
 
-const route = async (options: HostEdgeOptions, peer: PeerName, what: string, body: string): Promise<Answer> => {
+const route = async (
+  options: HostEdgeOptions,
+  peer: PeerName,
+  what: string,
+  body: string,
+  over: AbortSignal,
+): Promise<Answer> => {
   switch (what) {
     case "GET /status":
       return { status: 200, body: await options.status() };
@@ -91,7 +99,7 @@ const route = async (options: HostEdgeOptions, peer: PeerName, what: string, bod
     case "POST /power": {
       const order = readOrder(parse(body) as JsonObject);
       if (order === null) return refusal(400, "bad-request", "the body is {action, controller}");
-      return { status: 200, body: await options.power.carryOut(order) };
+      return { status: 200, body: await options.power.carryOut(order, over) };
     }
     case "POST /exec":
       return exec(options, peer, parse(body));

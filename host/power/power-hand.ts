@@ -24,12 +24,13 @@ export interface PowerOrder {
 }
 /** What a host does about the power of others, and which machine it is itself. */
 export interface PowerHand {
-  carryOut(order: PowerOrder): Promise<PowerReading>;
+  /** @param over aborted once nobody waits for it any more */
+  carryOut(order: PowerOrder, over: AbortSignal): Promise<PowerReading>;
   /** Null: its firmware does not say. */
   uuid(): Promise<string | null>;
 }
 
-/** An order is void after this: who gave it waits no longer either. */
+/** An order is void after this, or as soon as who gave it waits no longer: a host that stood still finds some that were given long ago. */
 const patienceMs = 10_000;
 const lookAgainMs = 500;
 
@@ -52,12 +53,12 @@ export const createPowerHand = (
     }
     return null;
   },
-  carryOut: async ({ action, controller }) => {
+  carryOut: async ({ action, controller }, over) => {
     const driver = drivers[controller.kind];
-    const signal = AbortSignal.timeout(patienceMs);
+    const signal = AbortSignal.any([AbortSignal.timeout(patienceMs), over]);
     const why = action === "try" ? ((await driver.examine?.(controller, signal)) ?? null) : null;
     if (why !== null) return nothingRead(why);
-    if (action === "off") await driver.off(controller, signal);
+    if (action === "off" && !signal.aborted) await driver.off(controller, signal);
     for (;;) {
       const reading = await driver.read(controller, signal);
       // One that was asked to cut the power takes a moment.

@@ -23,11 +23,13 @@ const reading = (power: PowerReading["power"], reason: string | null = null): Po
 const begin = (due: DueOrder) => {
   const asked: string[] = [];
   const answers = new Map<PeerName, (said: PowerReading | null) => void>();
+  const overs = new Map<PeerName, AbortSignal>();
   let isLate = (): void => assert.fail("nobody waits");
   const over = carryOut(
     due,
-    (by, what) =>
+    (by, what, over) =>
       new Promise((resolve) => {
+        overs.set(by, over);
         asked.push(`${by} ${what}`);
         answers.set(by, resolve);
       }),
@@ -51,6 +53,7 @@ const begin = (due: DueOrder) => {
       answers.get(by)?.(said);
       await settle();
     },
+    isOver: (by: PeerName) => overs.get(by)?.aborted,
     result: () => (result === undefined ? "none yet" : result === null ? "nobody" : `${result.by} ${result.power}`),
   };
 };
@@ -72,6 +75,20 @@ test("where the first says nothing for a while another one reads, and the order 
   assert.deepEqual(off.asked, ["host.h2 off", "host.h3 read"]);
   await off.says(h3, reading("off"));
   assert.equal(off.result(), "host.h3 off");
+});
+
+test("an order whose answer counts no more is not to be carried out any more", async () => {
+  const off = begin(order("off", [h2, h3]));
+  await off.late();
+  await off.says(h3, reading("on"));
+  assert.deepEqual([off.isOver(h2), off.isOver(h3)], [false, false], "the first one still may");
+  await off.says(h3, reading("off"));
+  await off.says(h2, null);
+  assert.equal(off.isOver(h2), true);
+  const silent = begin(order("off", [h2, h3]));
+  await silent.late();
+  await silent.says(h3, reading("off"));
+  assert.equal(silent.isOver(h2), true, "the power is off, and what is switched on next is not to be cut");
 });
 
 test("on says nothing of a power that is being cut before the first has answered", async () => {

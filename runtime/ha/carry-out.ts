@@ -4,8 +4,8 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 
 /** What was read, and by which host; null: none of those who were asked has said anything. */
 export type CarriedOut = (PowerReading & { readonly by: PeerName }) | null;
-/** Null: that host does not answer. */
-export type AskExecutor = (by: PeerName, action: DueOrder["action"]) => Promise<PowerReading | null>;
+/** Null: that host does not answer. `over` is aborted once its answer counts no more: what it has not done by then is not to be done. */
+export type AskExecutor = (by: PeerName, action: DueOrder["action"], over: AbortSignal) => Promise<PowerReading | null>;
 
 /** A controller that works answers within a second; a host that was lost lets the edge wait for twelve. */
 export const executorPatienceMs = 1_000;
@@ -15,8 +15,21 @@ export const executorPatienceMs = 1_000;
  * whoever reads it; on says something of a power that is being cut only where the cut is through.
  */
 export async function carryOut(
-  { action, controller, by: [first, second] }: DueOrder,
+  order: DueOrder,
   ask: AskExecutor,
+  after: (ms: number) => Promise<unknown>,
+): Promise<CarriedOut> {
+  const over = new AbortController();
+  try {
+    return await firstToSay(order, (by, action) => ask(by, action, over.signal), after);
+  } finally {
+    // One that was silent would cut the power of whatever is there when it goes on.
+    over.abort();
+  }
+}
+async function firstToSay(
+  { action, controller, by: [first, second] }: DueOrder,
+  ask: (by: PeerName, action: DueOrder["action"]) => Promise<PowerReading | null>,
   after: (ms: number) => Promise<unknown>,
 ): Promise<CarriedOut> {
   if (first === undefined) return null;

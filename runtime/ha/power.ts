@@ -38,14 +38,16 @@ const askHost = async (
   by: PeerName,
   action: "read" | "off" | "try",
   controller: PowerController,
+  over?: AbortSignal,
 ): Promise<PowerReading | null> => {
   try {
+    const late = AbortSignal.timeout(patienceMs);
     const answer = await peerRequest(configuration, by, {
       method: "POST",
       path: "/power",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ action, controller }),
-      signal: AbortSignal.timeout(patienceMs),
+      signal: over === undefined ? late : AbortSignal.any([late, over]),
     });
     const said = answer.status === 200 ? read(powerReading, JSON.parse(await answer.text())) : null;
     return said === null || said instanceof Fault ? null : said;
@@ -67,7 +69,7 @@ export const followOrders = (configuration: ProcessConfiguration, asked: Asked, 
         ? null
         : await carryOut(
             order,
-            (executor, what) => askHost(configuration, executor, what, { ...rest, password }),
+            (executor, what, over) => askHost(configuration, executor, what, { ...rest, password }, over),
             (ms) => sleep(ms, undefined, { ref: false }),
           );
     const reason =

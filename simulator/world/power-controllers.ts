@@ -106,7 +106,7 @@ export class PowerControllers {
     const { host } = order;
     return carryOut(
       order,
-      (by, action) => new Promise((resolve) => this.#ask(life, by, { host, action }, resolve)),
+      (by, action, over) => new Promise((resolve) => this.#ask(life, by, { host, action, over }, resolve)),
       (ms) => new Promise((resolve) => void life.after(ms, () => resolve(undefined))),
     );
   }
@@ -115,7 +115,7 @@ export class PowerControllers {
   #ask(
     life: Life,
     by: PeerName,
-    { host, action }: { readonly host: HostName; readonly action: PowerAction },
+    { host, action, over }: { readonly host: HostName; readonly action: PowerAction; readonly over: AbortSignal },
     done: (reading: PowerReading | null) => void,
   ): void {
     const { kernel } = this.#installation;
@@ -142,7 +142,8 @@ export class PowerControllers {
     if (action === "read") read();
     else
       this.#answer(host, () => {
-        this.#cut(host);
+        // Who asked waits no more.
+        if (!over.aborted) this.#cut(host);
         read();
       });
   }

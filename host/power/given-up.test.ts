@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import type { PowerDriver } from "../../core/ha/power/controller.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { peerRequest, servePeers } from "../../runtime/http/https.ts";
+import { createTestInstallation } from "../../runtime/installation.testing.ts";
+import { createHostEdge } from "../edge.ts";
+import { createPowerHand } from "./power-hand.ts";
+
+const controller = { kind: "ipmi", address: "10.9.0.1", user: "u", password: "p" } as const;
+const createDriver = () => {
+  const asked: string[] = [];
+  const driver: PowerDriver = {
+    read: async () => {
+      asked.push("read");
+      return { power: "on", uuid: "u", reason: null };
+    },
+    off: async (_, signal) => {
+      asked.push("off");
+      if (!signal.aborted) await once(signal, "abort");
+      asked.push("void");
+    },
+  };
+  return { asked, power: createPowerHand("/nonexistent", "/nonexistent", { ipmi: driver } as never) };
+};
+
+test("an order is void as soon as who gave it waits no more: the host may be in a later boot by then", async () => {
+  const installation = await createTestInstallation("given-up");
+  try {
+    const [host, manager] = [peerName("host.h2"), peerName("ha-manager")];
+    const { configuration } = await installation.configure(host);
+    const { configuration: own } = await installation.configure(manager);
+    const { asked, power } = createDriver();
+    const server = await servePeers(configuration, createHostEdge({ power } as never));
+    const isOver = new AbortController();
+    const answer = peerRequest(own, host, {
+      method: "POST",
+      path: "/power",
+      body: JSON.stringify({ action: "off", controller }),
+      signal: isOver.signal,
+    });
+    const until = async (count: number): Promise<void> => {
+      for (let looks = 0; looks < 300 && asked.length < count; looks += 1)
+        await new Promise((resolve) => setTimeout(resolve, 10));
+    };
+    await until(1);
+    assert.deepEqual(asked, ["off"]);
+    isOver.abort();
+    await assert.rejects(answer);
+    await until(2);
+    assert.deepEqual(asked.slice(0, 2), ["off", "void"]);
+    await server.stop();
+  } finally {
+    await installation.remove();
+  }
+});
+
+test("of an order that nobody waits for any more nothing is switched", async () => {
+  const { asked, power } = createDriver();
+  await power.carryOut({ action: "off", controller }, AbortSignal.abort());
+  assert.deepEqual(asked, ["read"]);
+});
