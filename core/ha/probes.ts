@@ -130,10 +130,11 @@ function turnOf(asking: Asking, candidates: readonly ProbedMachine[], nowMs: num
   const now = isNext ? nextTurn(candidates, lastTurn) : same;
   if (isNext && now.some(({ vm }) => !turn.vms.has(vm))) {
     asking.turns += 1;
-    const sinceMs = candidates.length <= mostProbed ? null : nowMs;
-    asking.turn = { vms: new Set(now.map(({ vm }) => vm)), sinceMs, rounds: new Map() };
+    asking.turn = { vms: new Set(now.map(({ vm }) => vm)), sinceMs: null, rounds: new Map() };
     for (const { vm } of now) lastTurn.set(vm, asking.turns);
   } else if (now.length < turn.vms.size) asking.turn = { ...turn, vms: new Set(now.map(({ vm }) => vm)) };
+  // Others wait for theirs, from the beginning or since more have come.
+  if (candidates.length > mostProbed && asking.turn.sinceMs === null) asking.turn = { ...asking.turn, sinceMs: nowMs };
   return [...now].sort(byName);
 }
 function nextTurn(candidates: readonly ProbedMachine[], lastTurn: ReadonlyMap<Uid, number>): readonly ProbedMachine[] {

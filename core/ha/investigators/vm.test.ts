@@ -275,6 +275,25 @@ test("nobody waits for turns without end, nor for one neighbour that is silent",
   assert.deepEqual(now(), before, "no turn is over in which nobody has asked");
 });
 
+test("one that is silent holds nobody up either where more machines come to those that are asked already", () => {
+  const { world, wanted, says } = createRoom();
+  world.lose("h1");
+  for (let number = 0; number < mostProbed; number += 1)
+    world.protect(`v-${1000 + number}`, 1, "h1", "shop", { address: `10.65.0.${number}` });
+  const turn = (): readonly string[] =>
+    (wanted() as { readonly machines: readonly { readonly vm: string }[] }).machines.map(({ vm }) => vm);
+  const first = turn();
+  assert.ok(first.length === mostProbed && !first.includes("v-1063"));
+  says(
+    "h2",
+    1,
+    first.map((vm) => ({ vm, answered: 0 })),
+  );
+  world.ms += 2000;
+  world.give({ kind: "timer", name: "asked" });
+  assert.ok(turn().includes("v-1063"), "the last one has its turn");
+});
+
 test("one without an address is asked nowhere, nor one that is not looked into", () => {
   const { world, wanted } = createRoom();
   const machinesOf = (): readonly string[] => {
