@@ -103,6 +103,25 @@ test("who did not answer is named last at the next try, who did first; and all a
   assert.ok(others.every((host) => !again.includes(host)));
 });
 
+test("who reads another machine, or on where the power was to be cut, is not asked first for ever", () => {
+  const other = begin(3);
+  other.lose("h1");
+  const [one = "", two = ""] = executors(other);
+  reads(other, { power: "off", by: `host.${one}`, uuid: "99999999-4455-6677-8899-aabbccddeeff" });
+  assert.deepEqual(executors(other), [two, one], "it may lie, or ask somewhere else");
+  reads(other, { power: "on", by: `host.${two}` });
+  assert.deepEqual(executors(other), [two, one]);
+  const cut = begin(3);
+  cut.lose("h1");
+  const [first] = next(cut, 0);
+  assert.equal(first?.action, "read");
+  reads(cut, { power: "on", by: first?.by[0] ?? "" });
+  const [off] = next(cut);
+  assert.deepEqual([off?.action, off?.by], ["off", first?.by]);
+  reads(cut, { power: "on", by: off?.by[0] ?? "" });
+  assert.deepEqual(next(cut)[0]?.by, first?.by.toReversed(), "another one looks whether it was cut");
+});
+
 test("of a host of which the edge still has an order carried out no other one is given: it would be lost there", () => {
   const world = begin(5);
   world.lose("h1");

@@ -178,12 +178,13 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   if (power.open.get(host) !== order.nonce) return;
   power.open.delete(host);
   const isRead = said.power === "on" || said.power === "off";
-  if (!isRead) noteAnswered(state, host, null);
-  else if (typeof said.by === "string") noteAnswered(state, host, peerName(said.by));
   const isAgent = registered.kind === "agent";
   const isThat = isAgent
     ? said.power === "on" || order.offAt !== undefined
     : typeof said.uuid === "string" && isSameUuid(said.uuid, registered.uuid);
+  const noHelp = !isThat && !isAgent ? "other" : order.action === "off" && said.power === "on" ? "uncut" : null;
+  if (!isRead) noteAnswered(state, host, null);
+  else if (typeof said.by === "string") noteAnswered(state, host, peerName(said.by), noHelp);
   const why = typeof said.reason === "string" ? said.reason : "the controller does not say";
   const sentence = !isRead
     ? why
