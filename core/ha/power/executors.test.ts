@@ -92,6 +92,16 @@ test("who did not answer is named last at the next try, who did first; and all a
   reads(world, { power: "on", by: `host.${behind}` });
   hears(world, two);
   assert.deepEqual(executors(world), [behind, two], "who has answered goes on");
+  const suspected = begin(6);
+  suspected.lose("h1");
+  reads(suspected, { power: "on", by: `host.${next(suspected, 0)[0]?.by[0]?.slice(5)}` });
+  suspected.give({
+    kind: "actual",
+    from: member,
+    key: `suspected/${one}`,
+    value: { host: one, generation: 1, incarnation: 0 },
+  });
+  assert.equal(executors(suspected)[0], two, "not one that is lost itself: the power would be cut by nobody");
   reads(world, { power: null, uuid: null, reason: "no answer" });
   const third = executors(world);
   assert.ok(!third.includes(one) && !third.includes(two) && !third.includes(behind));

@@ -13,16 +13,19 @@ const executorCount = 2;
 const nearShare = 1 / 8;
 const ranks = { answered: 0, away: 1, near: 2, doubted: 3, silent: 4 } as const;
 
+const nameOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 const none: Executors = { named: [], answered: null, silent: new Set() };
 
 /** Two other hosts that are heard, in the order in which they are asked; fewer where there are no more. */
 export function executorsFor(state: HaState, host: HostName): readonly PeerName[] {
   const { options, reachable, deaths, suspicions, power } = state;
   const { hosts } = options;
-  const { answered, silent } = power.executors.get(host) ?? none;
+  const { answered: before, silent } = power.executors.get(host) ?? none;
+  // An order to cut is given once: one that is lost itself by now would carry nothing out.
+  const answered = before === null || suspicions.has(nameOf(before)) ? null : before;
   const [own, near] = [hosts.indexOf(hostPeer(host)), Math.floor(hosts.length * nearShare)];
   const ranked = hosts.flatMap((peer, index) => {
-    const name = hostName(peer.slice("host.".length));
+    const name = nameOf(peer);
     if (index === own || reachable.get(peer) !== true || deathOf(deaths, name) !== null) return [];
     const behind = (index - own + hosts.length) % hosts.length;
     const isNear = Math.min(behind, hosts.length - behind) <= near;
