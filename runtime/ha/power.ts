@@ -160,7 +160,9 @@ export const powerRegistrations = (configuration: ProcessConfiguration, seal: Se
         "bad-request",
         "the body is {kind, address, user, password}, of Redfish with fingerprint, of IPMI perhaps with suite, of an agent with agent and perhaps plug and options",
       );
-    const tried = await tryController(configuration, host, hosts, controller);
+    const others = toJson({ kind: "ha-power-executors", host });
+    const executors = (await service.request(others)) as unknown as readonly PeerName[];
+    const tried = await tryController(configuration, host, executors, controller);
     if (typeof tried === "string") return refuse(409, "ha/power", tried);
     const { password, ...rest } = controller;
     const registered = { ...rest, host, sealed: seal.seal(password), uuid: tried.uuid };
@@ -194,15 +196,15 @@ const readController = (sent: string): PowerController | null => {
 const tryController = async (
   configuration: ProcessConfiguration,
   host: string,
-  hosts: readonly PeerName[],
+  others: readonly PeerName[],
   controller: PowerController,
 ): Promise<{ readonly uuid: string } | string> => {
-  if (controller.kind === "agent") return tryAgent(configuration, host, hosts, controller);
+  if (controller.kind === "agent") return tryAgent(configuration, host, others, controller);
   const own = (await ownUuid(configuration, hostPeer(hostName(host)))) ?? null;
   if (own === null)
     return `${host} does not say which machine it is: it has to be up, with a system UUID in its firmware`;
   const { address } = controller;
-  const said = await readByOthers(configuration, host, hosts, controller);
+  const said = await readByOthers(configuration, others, controller);
   if (typeof said === "string") return said;
   const { uuid, power } = said;
   if (uuid === null || !isSameUuid(uuid, own))
@@ -214,27 +216,26 @@ const tryController = async (
 const tryAgent = async (
   configuration: ProcessConfiguration,
   host: string,
-  hosts: readonly PeerName[],
+  others: readonly PeerName[],
   controller: PowerController,
 ): Promise<{ readonly uuid: string } | string> => {
   const isUp = async (): Promise<boolean> => (await ownUuid(configuration, hostPeer(hostName(host)))) !== undefined;
   if (!(await isUp())) return `${host} is not heard: what switches its power is tried while it is up`;
-  const said = await readByOthers(configuration, host, hosts, controller);
+  const said = await readByOthers(configuration, others, controller);
   if (typeof said === "string") return said;
   if (said.power === "off") return `${controller.agent} at ${controller.address} reads off while ${host} is up`;
   return (await isUp()) ? { uuid: "" } : `${host} was not heard any more after its power had been read`;
 };
 
-/** What the first other host that knows it reads; else why nobody does. */
+/** What the first other host that knows it reads, of those that would carry out an order; else why nobody does. */
 const readByOthers = async (
   configuration: ProcessConfiguration,
-  host: string,
-  hosts: readonly PeerName[],
+  others: readonly PeerName[],
   controller: PowerController,
 ): Promise<PowerReading | string> => {
   const isAgent = controller.kind === "agent";
   let why = `no other host could ask the controller at ${controller.address}`;
-  for (const by of hosts.filter((each) => each !== hostPeer(hostName(host))).slice(0, 2)) {
+  for (const by of others) {
     const said = await askHost(configuration, by, isAgent ? "try" : "read", controller);
     if (said === null) continue;
     if (said.power !== null && (said.uuid !== null || isAgent)) return said;

@@ -79,6 +79,13 @@ test("one that is suspected, lost or not heard carries nothing out as long as th
   assert.deepEqual(executors(alone), ["h2"]);
 });
 
+test("a controller is tried by hosts that are heard, however many that come before them are away", () => {
+  const world = begin(6);
+  for (const host of ["h2", "h3", "h4"]) hears(world, host, false);
+  const by = ask(world, { kind: "ha-power-executors", host: "h1" }) as readonly string[];
+  assert.deepEqual([...by].sort(), ["host.h5", "host.h6"]);
+});
+
 test("who did not answer is named last at the next try, who did first; and all again where nobody has", () => {
   const world = begin(6);
   world.lose("h1");

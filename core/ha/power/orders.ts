@@ -55,6 +55,7 @@ function answerTo(state: HaState, request: Json, now: Instant): Json | undefined
   if (kind === "ha-power-next") return toJson(nextOrders(state, now, hostsIn(request.under ?? null)));
   if (typeof host !== "string") return undefined;
   const name = hostName(host);
+  if (kind === "ha-power-executors") return toJson(executorsFor(state, name));
   if (kind === "ha-power-register") {
     const registered = request.controller as unknown as Registered;
     const others = [...state.power.registered.values()].filter((other) => other.host !== name);
