@@ -162,6 +162,22 @@ describe("uploads that broke off", { skip }, () => {
     nothingStays();
   });
 
+  test("a storage server of the version before is sent no rest, which it would take for the whole", async (t) => {
+    scene.knowsParts = false;
+    t.after(() => {
+      scene.knowsParts = true;
+    });
+    const [id, length] = [idOf(), bytes.length];
+    const rest = { from: 3 * MiB, length };
+    const taken = await ask("ann", "PUT", `/uploads/${id}?format=raw`, { rest, body: bytes.subarray(rest.from) });
+    assert.deepEqual([taken.status, taken.said.includes("image/offset")], [409, true], taken.said);
+    assert.equal((await read("ann", id)).status, 404);
+    nothingStays();
+    assert.equal((await put("ann", id, bytes)).status, 200);
+    await gone("ann", id);
+    nothingStays();
+  });
+
   test("of other bytes than were announced nothing stays, though they came in parts", async () => {
     const id = idOf();
     const offset = await broken("ann", id);

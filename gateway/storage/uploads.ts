@@ -267,7 +267,12 @@ class Uploads {
       const having = same ?? partsIn(parts)[0];
       const possible = having === undefined ? servers.map(({ server }) => server) : [having.server];
       const { server, leave } = this.#placeAt(possible, person);
-      return await work((body, rest) => this.#bring({ ...asked, person, name, server }, body, rest)).finally(leave);
+      const part = partsIn(parts).find((each) => each.server === server)?.part;
+      return await work(async (body, rest) => {
+        // A server of a version before would take the rest for the whole.
+        if (rest.from !== 0 && rest.from !== part?.received) throw isOtherPart();
+        return this.#bring({ ...asked, person, name, server }, body, rest);
+      }).finally(leave);
     } finally {
       this.#names.delete(name);
       this.#underWay.add(owner, -1);
@@ -375,6 +380,12 @@ const shown = ({ image: { name, digest, sizeMiB } }: { readonly image: Omit<Serv
   sizeMiB,
   image: name,
 });
+const isOtherPart = () =>
+  refused(
+    409,
+    "image/offset",
+    "no storage server says that it keeps as much of this upload as the rest is behind; ask how far it is",
+  );
 const isUnderWay = () => refused(409, "image/under-way", "this upload is under way already");
 const refusalOf = (failure: Failure | undefined) =>
   failure === undefined
