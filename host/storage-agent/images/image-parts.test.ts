@@ -52,8 +52,10 @@ test("the older of an account gives way to its third, and where there are too ma
   assert.notEqual(parts.shown(nameOf(1, 1)), null);
   await parts.keep(nameOf(1, 1), partOf("6"));
   assert.deepEqual(removed.splice(0), ["1"], "of the same name there is one");
-  await parts.endAll(nameOf(1, 1));
-  assert.deepEqual(removed.splice(0).sort(), ["4", "5"]);
+  assert.equal(parts.octets(nameOf(1, 1)), 20);
+  assert.deepEqual([await parts.giveWay(nameOf(1, 1)), removed.splice(0)], [true, ["4"]], "where its room is needed");
+  assert.deepEqual([await parts.giveWay(nameOf(1, 1)), await parts.giveWay(nameOf(1, 1))], [true, false]);
+  assert.deepEqual(removed.splice(0), ["5"]);
   assert.notEqual(parts.shown(nameOf(1, 1)), null);
 });
 

@@ -82,15 +82,19 @@ export class ImageParts {
     await this.#remove(kept.part.id);
     return true;
   }
-  /** @param but of this one's nothing is taken away */
-  async endAll(but?: string): Promise<void> {
-    for (const name of [...this.#kept.keys()]) if (name !== but) await this.end(name);
+  /** Of all but this one. */
+  octets(but: string): number {
+    return [...this.#kept].reduce((sum, [name, { part }]) => (name === but ? sum : sum + part.received), 0);
+  }
+  /** One goes, where its room is needed. @param but never this one @returns whether there was one */
+  giveWay(but: string): Promise<boolean> {
+    return this.end(this.#ofMost(but));
   }
 
   #of = (account: string): readonly string[] => [...this.#kept.keys()].filter((name) => accountIn(name) === account);
   /** The first of an account that has most: so nobody's number takes the only one of another. */
-  #ofMost(): string {
-    const names = [...this.#kept.keys()];
+  #ofMost(but?: string): string {
+    const names = [...this.#kept.keys()].filter((name) => name !== but);
     const most = Math.max(...names.map((name) => this.#of(accountIn(name)).length));
     return names.find((name) => this.#of(accountIn(name)).length === most) ?? "";
   }

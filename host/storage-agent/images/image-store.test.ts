@@ -177,7 +177,13 @@ describe("uploads", { skip }, () => {
   });
 
   test("what breaks off is kept where that was said, gives way to what needs its room, and is gone with the process", async () => {
-    const at = await server({ limits: { uploadMiB: 2 ** 40 } });
+    let hasMiB = 1024;
+    const inStaging = (): readonly string[] =>
+      readdirSync(join(at.places.directory, "image-staging"), { recursive: true }).map(String);
+    const isAt = (path: string): number => statSync(join(at.places.directory, "image-staging", path)).size;
+    const octets = (): number =>
+      inStaging().reduce((sum, path) => sum + (path.endsWith("/upload") ? isAt(path) : 0), 0);
+    const at = await server({ freeBytes: () => hasMiB * 2 ** 20 - octets() });
     const name = `upload-${"0".repeat(16)}-${"1".repeat(32)}`;
     const bytes = Buffer.alloc(3 * 2 ** 20, 0x22);
     const breaks = async (keep: boolean): Promise<void> => {
@@ -195,9 +201,21 @@ describe("uploads", { skip }, () => {
     await breaks(true);
     const part = at.store.part(name);
     assert.ok(part.ok && part.value.received === 2 * 2 ** 20);
-    const { bavail, bsize } = statfsSync(at.places.directory);
-    assert.equal((await refusal(stage(at, "large", other, { length: bavail * bsize * 2 }))).code, "image/no-space");
+    // 64 MiB are left for volumes, and 2 are those of the part.
+    hasMiB = 74;
+    const announced = async (lengthMiB: number): Promise<string> =>
+      (await refusal(stage(at, "large", other, { length: lengthMiB * 2 ** 20 }))).code;
+    assert.equal(await announced(11), "image/no-space");
+    assert.equal(at.store.part(name).ok, true, "what would not have the room anyway takes nothing away");
+    assert.equal(await announced(8), "image/refused");
+    assert.equal(at.store.part(name).ok, true, "there was room");
+    assert.equal(await announced(9), "image/refused");
     assert.deepEqual([at.store.part(name).ok, left(at)], [false, []], "it gave way");
+    await breaks(true);
+    hasMiB = 67.5;
+    await add(at, "image", other);
+    assert.deepEqual([at.store.part(name).ok, left(at)], [false, []], "to what is made of an upload, too");
+    hasMiB = 1024;
     await breaks(true);
     const rest = { name, format: "raw", replace: false, length: bytes.length, from: 2 * 2 ** 20 } as const;
     const staged = await at.store.stage({ ...rest, body: Readable.from([bytes.subarray(2 * 2 ** 20)]) });

@@ -60,6 +60,8 @@ export interface ImageStoreOptions extends ImagePlaces {
   readonly log: (event: EventName, fields: { readonly [key: string]: Json }) => void;
   /** The list of images is another one. */
   readonly changed: () => void;
+  /** For tests. */
+  readonly freeBytes?: () => number;
 }
 export interface Upload {
   readonly name: string;
@@ -307,15 +309,7 @@ export class ImageStore {
         code: "image/too-large",
         message: `${Math.ceil(length / MiB)} MiB are too many: an upload may have ${this.#limits.uploadMiB} MiB`,
       };
-    const hasRoom = async (): Promise<boolean> => {
-      const freeBytes = await this.#freeBytes();
-      return length - from <= roomIn(freeBytes - this.#coming, name);
-    };
-    if (!(await hasRoom())) {
-      // What broke off gives way to what is there.
-      await this.#parts.endAll(name);
-      if (!(await hasRoom())) return noSpace;
-    }
+    if (!(await this.#hasRoom(length - from, name))) return noSpace;
     // Users leave the operator a place.
     if (this.#underWay + this.#staged.size >= (isUpload(name) ? mostStaged - 1 : mostStaged))
       return {
@@ -329,6 +323,18 @@ export class ImageStore {
     this.#coming += length - from;
     if (part !== null) return { id: part.id, hash: part.hash, received: part.received };
     return { id: randomBytes(8).toString("hex"), hash: createHash("sha256"), received: 0 };
+  }
+
+  /** What broke off gives way to what comes: as much of it as is needed, and nothing where all of it would not do. */
+  async #hasRoom(octets: number, name: string): Promise<boolean> {
+    const isThere = async (more: number): Promise<boolean> => {
+      const freeBytes = await this.#freeBytes();
+      return octets <= roomIn(freeBytes + more - this.#coming, name);
+    };
+    if (await isThere(0)) return true;
+    if (!(await isThere(this.#parts.octets(name)))) return false;
+    while (await this.#parts.giveWay(name)) if (await isThere(0)) return true;
+    return false;
   }
 
   /** Writes the bytes behind those that are there. What it says of its progress is so at its end, however it ends. */
@@ -366,8 +372,10 @@ export class ImageStore {
 
   async #convert(
     directory: string,
-    { name, format }: Pick<Upload, "name" | "format">,
+    { name, format, length }: Pick<Upload, "name" | "format" | "length">,
   ): Promise<{ readonly virtualBytes: number }> {
+    // What comes of it is about as long. It may be more or less: its bound is what there is.
+    await this.#hasRoom(length, name);
     const free = Math.floor(roomIn((await this.#freeBytes()) - this.#coming, name) / MiB);
     if (free < 1) throw new Refused(noSpace);
     const limits = { ...this.#limits, outputMiB: Math.min(this.#limits.outputMiB, free) };
@@ -383,6 +391,7 @@ export class ImageStore {
   }
 
   async #freeBytes(): Promise<number> {
+    if (this.#options.freeBytes !== undefined) return this.#options.freeBytes();
     const disk = await statfs(this.#options.directory);
     return disk.bavail * disk.bsize;
   }
