@@ -20,6 +20,8 @@ test("of a VM the last few are kept, for a day", () => {
   assert.deepEqual(names(tooMany(all, 6 * hour)), ["c1-1.1", "c1-1.2"]);
   assert.deepEqual(names(tooMany(all, 28 * hour)), ["c1-1.1", "c1-1.2", "c1-1.3"]);
   assert.equal(tooMany(all, 30 * hour).length, 5);
+  const lied = [6, 7, 8].map((incarnation) => ({ ...kept("flood", "c1-1", incarnation, 5 * hour), name: "lied" }));
+  assert.deepEqual(names(tooMany([...all, ...lied], 6 * hour)), ["c1-1.1", "c1-1.2"], "whoever else names one so");
 });
 
 test("a cell that fills the room of a host loses its own, and no other one's", () => {

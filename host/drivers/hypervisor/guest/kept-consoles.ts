@@ -35,8 +35,10 @@ export function tooMany(kept: readonly Kept[], nowMs: number, limits: KeptLimits
   const gone: Kept[] = [];
   let left = 0;
   for (const each of newestFirst) {
-    const count = (ofVm.get(each.vm) ?? 0) + 1;
-    ofVm.set(each.vm, count);
+    // A controller that lies may name a VM of its cell as another cell's is named.
+    const vm = `${each.cell} ${each.vm}`;
+    const count = (ofVm.get(vm) ?? 0) + 1;
+    ofVm.set(vm, count);
     if (count > limits.perVm || nowMs - each.endedMs > limits.ageMs) {
       gone.push(each);
       continue;
