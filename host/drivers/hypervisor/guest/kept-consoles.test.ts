@@ -62,6 +62,10 @@ test("what was said last is read by its cell alone, also by the next process, an
     { ...of, vm: "c1-1", cell: "../shop" },
   ])
     assert.equal(await later.read(other), null, JSON.stringify(other));
+  const child = { cell: "b.7.shop", vm: "c2-1", incarnation: 1 };
+  await later.keep(child, Buffer.from("a child's"));
+  assert.equal(String(await later.read(child)), "a child's");
+  assert.equal(await later.read({ cell: "shop", vm: "c2-1.1.b", incarnation: 7 }), null, "no VM has such a UID");
   assert.equal(statSync(directory).mode & 0o777, 0o700);
   assert.equal(statSync(join(directory, readdirSync(directory)[0] ?? "")).mode & 0o777, 0o600);
   nowMs += keptLimits.ageMs + 1000;

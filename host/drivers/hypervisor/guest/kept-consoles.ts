@@ -55,6 +55,7 @@ export function tooMany(kept: readonly Kept[], nowMs: number, limits: KeptLimits
 }
 
 const nameOf = ({ cell, vm, incarnation }: Incarnation): string => `${vm}.${incarnation}.${encodeURIComponent(cell)}`;
+/** Null: it is no name of ours. */
 const partsOf = (name: string): Incarnation | null => {
   const [, vm, incarnation, cell] = /^([A-Za-z0-9-]{1,64})\.(\d{1,15})\.([^/]{1,200})$/.exec(name) ?? [];
   if (vm === undefined || cell === undefined) return null;
@@ -80,7 +81,7 @@ export class KeptConsoles {
   /** Never rejects: no machine's end waits for a disk that is full. */
   async keep(of: Incarnation, said: Buffer): Promise<void> {
     const name = nameOf(of);
-    if (said.length === 0 || partsOf(name) === null) return;
+    if (said.length === 0 || partsOf(name)?.vm !== of.vm) return;
     try {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 });
       await chmod(this.#directory, 0o700);
@@ -94,7 +95,8 @@ export class KeptConsoles {
   /** Null: nothing is kept of it, or not any more. */
   async read(of: Incarnation): Promise<Buffer | null> {
     const name = nameOf(of);
-    if (partsOf(name) === null) return null;
+    // No UID has a dot: with dots in it, it would name the record of another VM, of a cell whose name has as many.
+    if (partsOf(name)?.vm !== of.vm) return null;
     await this.#sweep();
     const handle = await open(join(this.#directory, name), constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => null);
     if (handle === null) return null;
