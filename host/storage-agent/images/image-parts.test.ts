@@ -59,6 +59,18 @@ test("the older of an account gives way to its third, and where there are too ma
   assert.notEqual(parts.shown(nameOf(1, 1)), null);
 });
 
+test("of two of one name that break off at once one is kept, and nothing of the other stays", async () => {
+  const { parts, removed } = partsWith({});
+  const name = nameOf(1, 1);
+  for (const both of [
+    ["a", "b"],
+    ["c", "d"],
+  ])
+    await Promise.all(both.map((id) => parts.keep(name, partOf(id))));
+  assert.equal(removed.length, 3);
+  assert.deepEqual([await parts.end(name), removed.sort()], [true, ["a", "b", "c", "d"]]);
+});
+
 test("what nobody goes on with is gone after its time, and what somebody goes on with is not", async () => {
   const { parts, removed } = partsWith({ keptMs: 30 });
   await parts.keep(nameOf(1, 1), partOf("a"));

@@ -46,7 +46,8 @@ export class ImageParts {
   }
 
   async keep(name: string, part: Part): Promise<void> {
-    await this.end(name);
+    // Two of one name may break off at once, as where the gateway is another one since.
+    while (this.#kept.has(name)) await this.end(name);
     const timer = setTimeout(() => void this.end(name).catch(() => undefined), this.#limits.keptMs);
     timer.unref();
     this.#kept.set(name, { part, timer });
