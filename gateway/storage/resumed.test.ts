@@ -24,7 +24,10 @@ let scene: UploadScene;
 let port = 0;
 before(async () => {
   if (skip !== false) return;
-  scene = await UploadScene.make("resumed", { uploadMiB: 32, parts: { keptMs, ofAccount: 2, inAll: 8 } });
+  scene = await UploadScene.make("resumed", {
+    uploadMiB: 32,
+    parts: { keptMs, wholeMs: 2 * keptMs, ofAccount: 2, inAll: 8 },
+  });
   port = await scene.door({});
 });
 after(async () => {

@@ -13,10 +13,11 @@ const partOf = (id: string): Part => ({
   length: 100,
   received: 10,
   hash: createHash("sha256").update("0123456789"),
+  begunMs: performance.now(),
 });
 function partsWith(limits: Partial<PartLimits>): { readonly parts: ImageParts; readonly removed: string[] } {
   const removed: string[] = [];
-  const all = { keptMs: 60_000, ofAccount: 2, inAll: 3, ...limits };
+  const all = { keptMs: 60_000, wholeMs: 600_000, ofAccount: 2, inAll: 3, ...limits };
   const parts = new ImageParts(all, async (id) => void removed.push(id));
   return { parts, removed };
 }
@@ -80,4 +81,20 @@ test("what nobody goes on with is gone after its time, and what somebody goes on
   await sleep(60);
   assert.deepEqual(removed, ["a"]);
   assert.equal(parts.shown(nameOf(1, 1)), null);
+});
+
+test("who breaks off again and again has nothing kept for longer than from when it began", async () => {
+  const { parts, removed } = partsWith({ wholeMs: 100 });
+  const name = nameOf(1, 1);
+  const part = partOf("a");
+  await parts.keep(name, part);
+  const rest = { format: "raw", length: 100, received: 10 } as const;
+  while (performance.now() < part.begunMs + 90) {
+    await parts.keep(name, parts.take(name, rest) ?? part);
+    await sleep(5);
+  }
+  await sleep(60);
+  assert.deepEqual([parts.shown(name), removed], [null, ["a"]]);
+  await parts.keep(name, part);
+  assert.deepEqual([parts.shown(name), removed], [null, ["a", "a"]]);
 });

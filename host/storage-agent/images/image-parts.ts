@@ -14,21 +14,25 @@ export interface Part {
   /** Octets that are on the disk, and in the hash. */
   readonly received: number;
   readonly hash: Hash;
+  /** When its first octet was to come, as `performance.now()` says it. */
+  readonly begunMs: number;
 }
 /** As it is told to who asks how far it is. */
-export interface PartShown extends Omit<Part, "id" | "hash"> {
+export interface PartShown extends Omit<Part, "id" | "hash" | "begunMs"> {
   /** SHA-256 of what is there, hexadecimal: whether it is the beginning of what he has. */
   readonly digest: string;
 }
 export interface PartLimits {
   /** Since it broke off. */
   readonly keptMs: number;
+  /** Since it began: who breaks off again and again has its room no longer. */
+  readonly wholeMs: number;
   readonly ofAccount: number;
   readonly inAll: number;
 }
 /** Less is sent again. */
 export const leastPartBytes = 2 ** 20;
-export const partLimits: PartLimits = { keptMs: 60 * 60_000, ofAccount: 2, inAll: 8 };
+export const partLimits: PartLimits = { keptMs: 60 * 60_000, wholeMs: 48 * 60 * 60_000, ofAccount: 2, inAll: 8 };
 
 /** Of `upload-<account>-<id>`. */
 const accountIn = (name: string): string => name.slice(0, -33);
@@ -48,10 +52,12 @@ export class ImageParts {
   async keep(name: string, part: Part): Promise<void> {
     // Two of one name may break off at once, as where the gateway is another one since.
     while (this.#kept.has(name)) await this.end(name);
-    const timer = setTimeout(() => void this.end(name).catch(() => undefined), this.#limits.keptMs);
+    const { keptMs, wholeMs, ofAccount, inAll } = this.#limits;
+    const leftMs = Math.min(keptMs, part.begunMs + wholeMs - performance.now());
+    if (leftMs <= 0) return this.#remove(part.id);
+    const timer = setTimeout(() => void this.end(name).catch(() => undefined), leftMs);
     timer.unref();
     this.#kept.set(name, { part, timer });
-    const { ofAccount, inAll } = this.#limits;
     if (this.#of(accountIn(name)).length > ofAccount) await this.end(this.#of(accountIn(name))[0] ?? name);
     else if (this.#kept.size > inAll) await this.end(this.#ofMost());
   }

@@ -79,6 +79,7 @@ export interface Upload {
 interface Progress {
   readonly id: string;
   readonly hash: Hash;
+  readonly begunMs: number;
   received: number;
 }
 export interface StagedImage {
@@ -321,8 +322,9 @@ export class ImageStore {
     if (from !== 0 && part === null) return this.#underWayNames.has(name) ? stillComing : otherPart;
     this.#underWay += 1;
     this.#coming += length - from;
-    if (part !== null) return { id: part.id, hash: part.hash, received: part.received };
-    return { id: randomBytes(8).toString("hex"), hash: createHash("sha256"), received: 0 };
+    if (part !== null) return { id: part.id, hash: part.hash, begunMs: part.begunMs, received: part.received };
+    const id = randomBytes(8).toString("hex");
+    return { id, hash: createHash("sha256"), begunMs: performance.now(), received: 0 };
   }
 
   /** What broke off gives way to what comes: as much of it as is needed, and nothing where all of it would not do. */
