@@ -297,6 +297,45 @@ test("MANAGED: what somebody takes away is back, and what nobody needs goes", as
   assert.ok(await soon(() => opens(of("outside"), elastic, 22)));
 });
 
+test("MANAGED: an instance that moves to another node keeps its addresses and its connections, and the node before keeps nothing", async () => {
+  const [server, client, outside] = [world.agent(guest(first)), world.agent(guest(second)), world.agent(of("outside"))];
+  await server.call("listen", 7001);
+  assert.equal(await client.call("open", first.address, 7001), "open");
+  assert.equal(await outside.call("open", elastic, 22), "open");
+  const at = `<value>${first.tap.slice(3)}</value>`;
+  const there = `<value>${second.tap.slice(3)}</value>`;
+  const moved = text.replace(at, "").replace(there, `${there}${at}`);
+  // As a machine does that goes on elsewhere, for which its hypervisor says by RARP where it is.
+  const mac = first.mac.replaceAll(":", "");
+  const announcement = ethernet(everyone, first.mac, 0x8035, `0001080006040003${mac}00000000${mac}00000000`);
+  const goes = async (from: Name, to: Name, view: string): Promise<void> => {
+    of(from).run("ip", "link", "set", "dev", first.tap, "netns", String(of(to).pid));
+    // Its new node first, and the one before last.
+    for (const name of [to, "host1", from] as const) await offered(name, view);
+    await server.call("inject", "eth0", [announcement]);
+  };
+  const answers = async (): Promise<void> => {
+    assert.ok(await soon(() => opens(of("outside"), elastic, 22)), "the elastic address answers");
+    assert.ok(await client.call("echo", 10, 4000), "a member's connection goes on");
+    assert.ok(await outside.call("echo", 10, 4000), "and one from outside to the elastic address");
+    assert.ok(guest(first).succeeds("ping", "-c", "1", "-W", "1", first.gateway), "the gateway answers");
+    assert.ok(world.lease(guest(first)), "it gets an address");
+    assert.match(guest(first).run("ip", "-4", "address"), new RegExp(`inet ${first.address}/28`));
+    assert.ok(opens(guest(first), elastic, 22), "its own elastic address");
+  };
+  const place = (name: Name): string =>
+    [of(name).run("ip", "-br", "link"), of(name).run("ebtables-nft-save"), of(name).run("iptables-save")].join("\n");
+  await goes("node1", "node2", moved);
+  await answers();
+  for (const gone of [first.tap, first.address, group.name, `vl_${group.tag}`])
+    assert.ok(!place("node1").includes(gone), `${gone} in ${place("node1")}`);
+  assert.ok(place("node1").includes(otherGroup.name) && place("node2").includes(first.tap));
+  // And back, where the group was nobody's meanwhile.
+  await goes("node2", "node1", text);
+  await answers();
+  assert.ok(!place("node2").includes(first.tap) && place("node2").includes(group.name));
+});
+
 test("MANAGED: a service that starts anew takes nothing away, and a machine that leaves keeps nothing", async () => {
   const [server, client] = [first, second].map(({ tap }) => world.agent(of(tap)));
   assert.ok(server !== undefined && client !== undefined);

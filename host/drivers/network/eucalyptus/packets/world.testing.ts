@@ -18,6 +18,8 @@ export class World {
   readonly #machines: Machine[] = [];
   readonly #children: ChildProcess[] = [];
   readonly #agents: Agent[] = [];
+  /** Of services, which need them to leave. */
+  readonly #programs: Agent[] = [];
   readonly #services: NetworkService<LocalPlan, LocalNetwork, unknown>[] = [];
 
   constructor() {
@@ -36,10 +38,10 @@ export class World {
   run(machine: Machine): Run {
     return runner(["nsenter", "-t", String(machine.pid), "-n", "-m", "--"]);
   }
-  /** A process inside that ends with the world. */
+  /** A process inside that ends with the world. Nobody reads what it says: what it has forked for a connection would have that open still, and be waited for. */
   spawn(machine: Machine, ...command: readonly string[]): ChildProcess {
     const [program, args] = machine.inside(command);
-    const child = spawn(program, [...args], { stdio: ["ignore", "pipe", "ignore"] });
+    const child = spawn(program, [...args], { stdio: "ignore" });
     this.#children.push(child);
     return child;
   }
@@ -90,7 +92,7 @@ export class World {
           "../../eucalyptus/packets/programs-process.testing.ts",
           join("/run", `cells-${name}`),
         );
-        this.#agents.push(process);
+        this.#programs.push(process);
       }
       return process.call<T>(method, ...args);
     };
@@ -111,8 +113,10 @@ export class World {
     return guest.succeeds("busybox", "udhcpc", ...once);
   }
   async end(): Promise<void> {
-    for (const service of this.#services) await service.leave().catch(() => {});
+    // While there is a network over which the other ends of their connections hear of it.
     for (const agent of this.#agents) await agent.stop();
+    for (const service of this.#services) await service.leave().catch(() => {});
+    for (const program of this.#programs) await program.stop();
     for (const child of this.#children) child.kill("SIGKILL");
     for (const machine of this.#machines) await machine.stop();
     rmSync(this.directory, { recursive: true, force: true });
