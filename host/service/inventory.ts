@@ -1,6 +1,7 @@
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { gauge, type Metric, mebibyte, perPhase, sample } from "../../core/telemetry/metrics.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
+import { isPlain } from "../../model/cell/network/modes.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HostRequest, HostStatus } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
@@ -75,8 +76,10 @@ export interface InstanceHere {
   readonly hostName: string;
   readonly data: Json;
 }
-/** Of what is started or runs: what is only desired has nobody who could ask. */
+/** Of what is started or runs: what is only desired has nobody who could ask. Where nothing is held to its address, whoever takes an instance's would be told. */
 function instanceAt(state: HostState, address: string): InstanceHere | null {
+  const { mode } = state.network;
+  if (mode === null || isPlain(mode)) return null;
   for (const { stage, vm } of state.records.values())
     for (const { address: own, mac, hostName, instance } of vm.interfaces)
       if (instance !== undefined && own === address && stage !== "ended")
