@@ -249,3 +249,21 @@ test("in SYSTEM a machine is handed over without an address, and its interface a
   // Nothing of the machine is another for it.
   assert.deepEqual(world.vm("shop/web"), before);
 });
+
+test("what a machine says of its address is nothing that rules of other cells name", () => {
+  for (const [networkMode, networks] of [
+    ["SYSTEM", []],
+    ["STATIC", ["10.88.0.7/32"]],
+  ] as const) {
+    const world = new World({ networkMode, directory: true });
+    const { toDb: _, ...whole } = Object.values(shop())[0] as JsonObject;
+    const webCard = { ...(whole.webCard as JsonObject), "x.vifName": "www", "x.public": true };
+    world.put({ ...shop(), shop: { ...whole, "x.policy.isolation": "none", webCard } });
+    const learnt = networkMode === "SYSTEM" ? { learnt: true } : {};
+    const at = { phase: "ready", reason: null, id: "i-00000001", mac: "D0:0D:00:00:00:01", address: "10.88.0.7" };
+    world.networks.set(world.uidOf("shop/web"), { ...at, ...learnt });
+    world.settle();
+    const shown = world.desired.get(peerName("directory"))?.get(`public/${world.uidOf("shop/webCard")}`);
+    assert.deepEqual(isObject(shown) && isObject(shown.shows) && shown.shows.networks, networks, networkMode);
+  }
+});

@@ -65,10 +65,12 @@ export function isInstanceKept(state: ControllerState, { vm }: VirtualInterfaceE
 
 /** Of an interface to which the site gives its address, once it runs: what its cell has of it. What it says then is the Network View Manager's word alone. */
 const ofTheSite = ipv4("0.0.0.0");
+/** Its address is the word of its machine alone, which may say any. */
+export const isOfTheSite = (state: ControllerState, { allocation }: ElementRecord): boolean =>
+  allocation?.address === ofTheSite && isOnMode(state);
 /** The address by which an interface is known; null: it has none, or nobody knows it yet. */
 export function addressOf(state: ControllerState, record: ElementRecord): Ipv4 | null {
-  const { address = null } = record.allocation ?? {};
-  if (address !== ofTheSite || !isOnMode(state)) return address;
+  if (!isOfTheSite(state, record)) return record.allocation?.address ?? null;
   const element = elementOf(state, record);
   const vm = element?.type === "VirtualInterface" ? state.uids.get(element.vm) : undefined;
   return (vm === undefined ? undefined : instanceOf(state, vm)?.address) ?? null;

@@ -14,7 +14,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 
 import { serviceNumber } from "../../documents/service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
-import { addressOf } from "../network/instances.ts";
+import { isOfTheSite } from "../network/instances.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
 import { foreignEnd, longestKey, saveForeign, wantsOf } from "../references/foreign.ts";
@@ -89,8 +89,8 @@ function networksOf(state: ControllerState, record: ElementRecord): readonly Cid
   return cards.flatMap((card) => {
     const element = elementOf(state, card);
     if (element?.type !== "VirtualInterface" || card.allocation === null || isOnManagement(state, card)) return [];
-    const address = addressOf(state, card);
-    return address === null ? [] : [cidr(`${address}/32`)];
+    // What a machine says of itself opens nothing, and each address that a rule names has an identity there for good.
+    return isOfTheSite(state, card) ? [] : [cidr(`${card.allocation.address}/32`)];
   });
 }
 
