@@ -147,6 +147,28 @@ test("another cell sees what is public, and of all else exactly what it sees of 
   assert.equal(ask("shop.cells.internal", "A").rcode, "NOERROR");
 });
 
+test("from an address that a machine says itself that it has no name leads back", () => {
+  const { want, ask, restart } = world();
+  const fake = { public: true, heard: true };
+  want(shop, "s-1", "web.shop.cells.internal", "10.64.0.2", { public: true });
+  want("controller.bank", "t-1", "fake.bank.cells.internal", "10.64.0.2", fake);
+  want("controller.bank", "t-2", "free.bank.cells.internal", "10.64.0.3", fake);
+  for (const again of [false, true]) {
+    if (again) restart();
+    for (const cell of ["shop", "bank", null]) {
+      assert.equal(ask("fake.bank.cells.internal", "A", cell).answers[0]?.data, "10.64.0.2");
+      const names = ask("2.0.64.10.in-addr.arpa", "PTR", cell).answers.map(({ data }) => data);
+      assert.deepEqual(names, ["web.shop.cells.internal"]);
+      assert.equal(ask("3.0.64.10.in-addr.arpa", "PTR", cell).rcode, "NXDOMAIN");
+    }
+  }
+  // Given to it from now on.
+  want("controller.bank", "t-2", "free.bank.cells.internal", "10.64.0.3", { public: true });
+  assert.equal(ask("3.0.64.10.in-addr.arpa", "PTR").answers[0]?.data, "free.bank.cells.internal");
+  want("controller.bank", "t-1", null);
+  assert.equal(ask("2.0.64.10.in-addr.arpa", "PTR").answers[0]?.data, "web.shop.cells.internal");
+});
+
 test("a name that is shown, or has another address, stays with whom it belongs to", () => {
   const { want, ask, published } = world();
   want(shop, "s-1", "web.shop.cells.internal", "10.64.0.2");

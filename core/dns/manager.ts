@@ -266,7 +266,7 @@ function forgetUnread(state: DnsState, desire: string): void {
   }
 }
 const sameDocument = (a: DesiredName, b: DesiredName | null): boolean =>
-  b !== null && a.name === b.name && a.address === b.address && a.public === b.public;
+  b !== null && a.name === b.name && a.address === b.address && a.public === b.public && a.heard === b.heard;
 const hasName = ({ document }: Wanted, { name }: DesiredName): boolean =>
   document.name.toLowerCase() === name.toLowerCase();
 
@@ -328,9 +328,10 @@ function settleName(state: DnsState, name: string): void {
 const served = ({ uid: _uid, ...serves }: DesiredName): ActualName => ({ ...progress("ready"), serves });
 
 function serve(state: DnsState, name: string, wanted: Wanted): void {
-  const { address } = wanted.document;
+  const { address, heard } = wanted.document;
   if (wanted.document.public === true) state.touched = true;
-  state.reverse.set(address, (state.reverse.get(address) ?? new Set()).add(name));
+  // Whoever has that address would be called by a name that is not his.
+  if (heard !== true) state.reverse.set(address, (state.reverse.get(address) ?? new Set()).add(name));
   for (const ancestor of ancestorsFor(name, wanted)) {
     state.ancestors.set(ancestor, (state.ancestors.get(ancestor) ?? 0) + 1);
   }

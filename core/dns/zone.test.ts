@@ -97,6 +97,9 @@ test("a secondary gets the public names of external addresses, between two SOA r
     ],
   );
   assert.deepEqual(answers[0], answers.at(-1));
+  const said = { uid: "u-4", name: "fake.web.cells.internal", address: "198.18.0.5", public: true, heard: true };
+  say("controller.web", "name/u-4", said);
+  assert.equal(ask(zone.zone, "AXFR").answers.length, answers.length, "what a machine says itself is handed to nobody");
   assert.deepEqual(
     ask("WWW.web.cloud.example.org", "A").answers.map(({ name, data }) => [name, data]),
     [["WWW.web.cloud.example.org", "198.18.0.5"]],

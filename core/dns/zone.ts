@@ -30,6 +30,8 @@ export interface NamedAddress {
   readonly name: string;
   readonly address: string;
   readonly public?: boolean;
+  /** Nobody gave it to whoever has the name. */
+  readonly heard?: boolean;
 }
 
 /** Of the declared zone and the reverse ones beside it together. */
@@ -57,7 +59,7 @@ export function handedZones(
     return networks.some(({ first, last }) => number >= first && number <= last);
   };
   const addresses = [...names]
-    .filter((each) => each.public === true && isExternal(each.address))
+    .filter((each) => each.public === true && each.heard !== true && isExternal(each.address))
     .map(({ name, address }): ZoneRecord => {
       const own = name.toLowerCase().slice(0, -domain.length);
       return { name: own + zone, type: "A", ttl, data: address };

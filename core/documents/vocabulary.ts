@@ -278,6 +278,8 @@ export interface DesiredName {
   readonly address: Ipv4;
   /** Other cells may look it up: its interface is public, or the VM is. */
   readonly public?: true;
+  /** Its machine says that it has this address, and may say any: the name leads there, and from there nothing back. Absent: it was given to it. */
+  readonly heard?: true;
 }
 /** With what is served, once it is `ready`. Absent: a DNS Manager of the previous version. */
 export interface ActualName extends Progress {

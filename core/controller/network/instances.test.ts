@@ -250,10 +250,10 @@ test("in SYSTEM a machine is handed over without an address, and its interface a
   assert.deepEqual(world.vm("shop/web"), before);
 });
 
-test("what a machine says of its address is nothing that rules of other cells name", () => {
-  for (const [networkMode, networks] of [
-    ["SYSTEM", []],
-    ["STATIC", ["10.88.0.7/32"]],
+test("what a machine says of its address is nothing that rules of other cells name, and its name says whose word it is", () => {
+  for (const [networkMode, networks, heard] of [
+    ["SYSTEM", [], true],
+    ["STATIC", ["10.88.0.7/32"], undefined],
   ] as const) {
     const world = new World({ networkMode, directory: true });
     const { toDb: _, ...whole } = Object.values(shop())[0] as JsonObject;
@@ -265,5 +265,7 @@ test("what a machine says of its address is nothing that rules of other cells na
     world.settle();
     const shown = world.desired.get(peerName("directory"))?.get(`public/${world.uidOf("shop/webCard")}`);
     assert.deepEqual(isObject(shown) && isObject(shown.shows) && shown.shows.networks, networks, networkMode);
+    const name = world.documents<DesiredName>("dns-manager", "name").find(({ name }) => name.startsWith("www."));
+    assert.deepEqual([name?.address, name?.public, name?.heard], ["10.88.0.7", true, heard]);
   }
 });

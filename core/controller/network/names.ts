@@ -6,7 +6,7 @@ import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import { addDesire, type ControllerState, desiredNow, dnsManager, elementOf, saveElement } from "../state.ts";
-import { addressOf } from "./instances.ts";
+import { addressOf, isOfTheSite } from "./instances.ts";
 import { poolsInForce, poolsSaid } from "./pools.ts";
 
 /** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
@@ -59,6 +59,8 @@ function desireName(state: ControllerState, record: ElementRecord, desires: Desi
   const address = addressOf(state, record);
   if (name === null || address === null) return;
   const isPublic = element.public || state.cell?.elements.get(element.vm)?.public === true;
-  const document: DesiredName = { uid: record.uid, name, address, ...(isPublic ? { public: true } : {}) };
+  const seen = isPublic ? { public: true as const } : {};
+  const heard = isOfTheSite(state, record) ? { heard: true as const } : {};
+  const document: DesiredName = { uid: record.uid, name, address, ...seen, ...heard };
   addDesire(desires, dnsManager, `name/${record.uid}`, document);
 }

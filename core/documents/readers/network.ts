@@ -67,7 +67,7 @@ export const actualSubnet = document(
     taken: optional(network),
   }),
 );
-const served = { name: text(253), address, public: yes };
+const served = { name: text(253), address, public: yes, heard: yes };
 export const desiredName = document(object<DesiredName>({ uid: uidText, ...served }), {
   key: { field: "uid", of: ({ uid }) => uid },
 });
