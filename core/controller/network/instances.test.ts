@@ -248,6 +248,16 @@ test("in SYSTEM a machine is handed over without an address, and its interface a
   assert.deepEqual([world.phase("shop/web"), shown(), names()[0]?.address], ["ready", "10.88.0.7", "10.88.0.7"]);
   // Nothing of the machine is another for it.
   assert.deepEqual(world.vm("shop/web"), before);
+  const pathOf = (address: string): unknown => {
+    const ends = whyEnds(world.state, address, "shop/db");
+    return ends.ok && ends.value.from.path;
+  };
+  assert.equal(pathOf("10.88.0.7"), "shop/webCard");
+  const { address } = world.state.options;
+  world.networks.set(uid, { ...there, address });
+  world.networks.set(world.uidOf("shop/db"), { ...there, id: "i-00000002", address: "10.88.0.8" });
+  world.settle();
+  assert.deepEqual([shown(), pathOf(address)], [address, "controller"], "it says the controller's");
 });
 
 test("what a machine says of its address is nothing that rules of other cells name, and its name says whose word it is", () => {

@@ -97,11 +97,12 @@ function isOutside(state: ControllerState, text: string): boolean {
 /** @param outwards a VM stands for its external interface */
 function endOf(state: ControllerState, path: string, outwards: boolean): Result<WhyEnd, Unanswered> {
   if (parseIpv4(path) !== null) {
+    // Whatever a machine says of itself: where the site gives addresses it may say this one.
+    if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
     const owner = [...state.elements.values()].find(
       (record) => addressOf(state, record) === path || elasticAddressOf(state, record) === path,
     );
     if (owner !== undefined) return endOf(state, owner.path, outwards);
-    if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
     return ok({ path, address: path as Ipv4, vm: null, host: null });
   }
   const foreign = foreignLink(path);
