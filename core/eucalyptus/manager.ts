@@ -344,10 +344,11 @@ function place(
   const said = (why: string | null, whyNoElastic = why): void => {
     const known = book.instances.get(id);
     const isReady = why === null && known?.ready === true;
+    const awaited = known?.privateIp === 0 ? "it has this instance in its view" : "its address is in place";
     publishValue(outbox, actualKey(client, `${instanceKey}${uid}`), {
       ...progress(
         isReady ? "ready" : "waiting",
-        isReady ? null : (why ?? `its host ${document.host} has yet to say that its address is in place`),
+        isReady ? null : (why ?? `its host ${document.host} has yet to say that ${awaited}`),
       ),
       id,
       ...addressSaid(state, known),

@@ -26,6 +26,7 @@ test("in SYSTEM an instance is ready with the view that has it, and its address 
   const said = () => all.said(shop, "web");
   const { id = "" } = said();
   assert.deepEqual([said().phase, said().address, said().learnt], ["waiting", null, true]);
+  assert.equal(said().reason, "its host h1 has yet to say that it has this instance in its view");
   assert.deepEqual(
     all.instancesAt(h1).map(({ instance }) => [instance.id, instance.privateIp, instance.publicIp]),
     [[id, undefined, undefined]],
