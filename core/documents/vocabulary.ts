@@ -17,7 +17,7 @@ import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
-import type { OfInstance, OfMode } from "./network/modes.ts";
+import type { OfHeard, OfInstance, OfMode } from "./network/modes.ts";
 import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
 import type { BesideGuest, BootsFrom, Crossed, GivenMore, HadBefore, PlacedTerms, WishesMet } from "./pools.ts";
@@ -271,15 +271,13 @@ export interface ActualKept {
 
 // --- addresses and names ---------------------------------------------------------------------------------------
 
-export interface DesiredName {
+export interface DesiredName extends OfHeard {
   readonly uid: Uid;
   /** Fully qualified, without the final dot: `web1.shop.cells.internal`. */
   readonly name: string;
   readonly address: Ipv4;
   /** Other cells may look it up: its interface is public, or the VM is. */
   readonly public?: true;
-  /** Its machine says that it has this address, and may say any: the name leads there, and from there nothing back. Absent: it was given to it. */
-  readonly heard?: true;
 }
 /** With what is served, once it is `ready`. Absent: a DNS Manager of the previous version. */
 export interface ActualName extends Progress {

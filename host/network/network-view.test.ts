@@ -1,14 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noSlices } from "../../core/distribution/views/slices.ts";
+import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input } from "../../core/env.ts";
 import { createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
 import { isObject } from "../../core/outbox.ts";
 import { ipv4, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { type Mode, modes } from "../../model/cell/network/modes.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../model/eucalyptus/view/read-view.ts";
 import { writeView } from "../../model/eucalyptus/view/write-view.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { HostState } from "../known.ts";
+import { whatIsHere } from "../service/inventory.ts";
 import { host } from "../service/manager.testing.ts";
 import { createHostManager } from "../service/manager.ts";
 import {
@@ -248,4 +252,25 @@ test("a view that was told to an earlier boot of the machine is not handed on, a
   assert.deepEqual([handed.at(-1)?.clusters[0]?.nodes, network.mode], [[], null]);
   tell(8, 3);
   assert.equal(handed.length, 3, "nothing more of that boot is put in place");
+});
+
+const asking = { address: "172.20.0.10", instance: "i-00000001", mac: "d0:0d:00:00:00:01", hostName: "db" };
+const userData = { userData: "#!/bin/sh\njoin --token secret\n" };
+const theirs = { interfaces: [asking], data: userData };
+const toldTo = (mode: Mode | null, from: string, stage = "running") =>
+  whatIsHere(
+    { records: new Map([["db", { stage, vm: theirs }]]), network: { mode } } as unknown as HostState,
+    {} as ActualHost,
+    { kind: "instance", address: from },
+  );
+
+test("an instance is known by its address where a mode holds it to that, and nowhere else", () => {
+  for (const mode of modes) {
+    const isHeld = mode !== "STATIC" && mode !== "SYSTEM";
+    const known = { ...asking, data: userData };
+    assert.deepEqual(toldTo(mode, asking.address), isHeld ? known : null, mode);
+    assert.equal(toldTo(mode, "172.20.0.11"), null);
+    assert.equal(toldTo(mode, asking.address, "ended"), null);
+  }
+  assert.equal(toldTo(null, asking.address), null);
 });

@@ -10,4 +10,9 @@ export interface OfInstance {
   /** `i-xxxxxxxx`; absent: its interface is Diverter's. */
   readonly instance?: string;
 }
+/** Of a name. */
+export interface OfHeard {
+  /** Its machine says that it has this address, and may say any: the name leads there, and from there nothing back. Absent: it was given to it. */
+  readonly heard?: true;
+}
 export const tapOfInstance = (instance: string): string => `vn_${instance}`;
