@@ -147,7 +147,7 @@ const followed: Readonly<Record<string, () => void | Promise<void>>> = {
 };
 
 /** The tests that follow the others, where what it takes is up. */
-const named = ["runtime/controller/why.test.ts", "what is no end says why, and what would be one"] as const;
+const named = ["runtime/controller/connections/why.test.ts", "what is no end says why, and what would be one"] as const;
 const busy = ["gateway/edge/admission.test.ts", "a cell's holder is let in, has a share of the gateway"] as const;
 const opening = ["gateway/edge/sessions.test.ts", "neither made-up capabilities nor a cell whose controller"] as const;
 const pools = ["gateway/cells/pools.test.ts", "what stands against a request is said, and nothing is touched"] as const;

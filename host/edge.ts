@@ -141,10 +141,16 @@ const parse = (body: string): Readonly<Record<string, unknown>> => {
   }
 };
 
+const sides: ReadonlySet<unknown> = new Set<PacketQuestion["side"]>([
+  "sender",
+  "receiver",
+  "behind-sender",
+  "before-receiver",
+]);
 const isQuestion = (value: object): value is PacketQuestion => {
   const { side, source, destination, protocol, port } = value as Readonly<Record<string, unknown>>;
   return (
-    (side === "sender" || side === "receiver") &&
+    sides.has(side) &&
     typeof source === "string" &&
     typeof destination === "string" &&
     (protocol === "tcp" || protocol === "udp" || protocol === "icmp") &&

@@ -7,6 +7,7 @@ import type { DiskCounts } from "../drivers/hypervisor/block-stats.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
 import type { InterfaceCounters, NetworkDriver, RuleCounters } from "../drivers/network/driver.ts";
 import type { NetworkAgent } from "../drivers/network/eucalyptus/agent/agent.ts";
+import { isBetween, unknownBetween } from "../drivers/network/eucalyptus/examine/network-host.ts";
 import type { HostRequest, HostStatus } from "../host-requests.ts";
 import { announces, announcingTrouble } from "../network/announced.ts";
 import type { Inventory } from "./inventory.ts";
@@ -293,7 +294,8 @@ export const bothNetworks = (
   request: (request: Json) => Promise<Json>,
 ): AskedNetwork => ({
   announced: () => network.announced(),
-  examine: async (question) => (await agent?.examine(question)) ?? network.examine(question),
+  examine: async (question) =>
+    (await agent?.examine(question)) ?? (isBetween(question) ? unknownBetween : network.examine(question)),
   async counters() {
     if (agent === null) return network.counters();
     const asked: HostRequest = { kind: "inventory" };

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Asker } from "../../core/controller/model/audited.ts";
-import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
+import type { WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { RecordRequest } from "../../core/controller/requests/recorded.ts";
 import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
 import { rootCell } from "../../core/documents/cells.ts";
@@ -10,13 +10,11 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import { matchParts, partsOf } from "../../model/contract/match.ts";
 import { keyHeader, keyRefusal, readQuery } from "../../model/contract/request.ts";
 import type { RouteName } from "../../model/contract/routes.ts";
-import { read as readAs } from "../../model/contract/schema.ts";
 import type { ElementPage } from "../../model/contract/tenancy/listed-element.ts";
 import { nextHeader, pageOf } from "../../model/contract/tenancy/pages.ts";
 import { sessionVerb } from "../../model/contract/tenancy/verbs.ts";
 import type { ModelVersions } from "../../model/contract/versions.ts";
 import type { JsonObject } from "../../model/json/json.ts";
-import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { hashCredential, newCredential } from "../http/bearer.ts";
 import { sendJson, sendRefusal } from "../http/http.ts";
@@ -29,6 +27,8 @@ import { askHost } from "./ask-host.ts";
 import { orderBackup } from "./backups/order.ts";
 import { returnStore } from "./backups/return-store.ts";
 import { change } from "./change.ts";
+import { examine, withNetworkHosts } from "./connections/network-hosts.ts";
+import { connectionAnswer, type Question } from "./connections/why.ts";
 import { ask, bodyOf, bodyOnce, type EdgeContext, type Exchange, onceOf, relay, type Served } from "./exchange.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
@@ -39,7 +39,6 @@ import { isRead } from "./tenants/child-cells.ts";
 import { sessionHolder, TenantAnswers, TicketHolds, tenantMayNotAsk } from "./tenants/tenants.ts";
 import { Veils } from "./tenants/veiled.ts";
 import { answerIssue, answerSpending, createTicketCheck } from "./tickets.ts";
-import { connectionAnswer, type Examined, examinedChecks, type Question } from "./why.ts";
 
 /**
  * The part of the published contract (`model/contract/routes.ts`) that a cell answers itself, below `/cells/<cell>`. Only the gateway may call, and only with a credential of the cell; and at
@@ -353,31 +352,17 @@ async function why(exchange: Exchange<"explain">): Promise<void> {
     { side: "receiver", end: ends.to },
   ] as const;
   const examined = await Promise.all(
-    sides.flatMap(({ side, end }) => (end.host === null ? [] : [examine(context, side, end, ends, question.value)])),
+    sides.flatMap(({ side, end: { host } }) =>
+      host === null ? [] : [examine(context.configuration, { side, host }, ends, question.value)],
+    ),
   );
   const failure = examined.find((part) => !part.ok);
   if (failure?.ok === false) sendRefusal(response, 502, "unreachable", failure.error);
   else {
     const parts = examined.flatMap((part) => (part.ok ? [part.value] : []));
-    sendJson(response, 200, connectionAnswer(ends, question.value, parts));
+    const all = await withNetworkHosts(context.configuration, parts, ends, question.value);
+    sendJson(response, 200, connectionAnswer(ends, question.value, all));
   }
-}
-
-async function examine(
-  context: EdgeContext,
-  side: "sender" | "receiver",
-  end: WhyEnd,
-  ends: WhyEnds,
-  question: Question,
-): Promise<Result<Examined, string>> {
-  const body = { side, source: ends.from.address, destination: ends.to.address, ...question };
-  const answered = await askHost(context.configuration, `host.${end.host}`, "/examine", body);
-  if (!answered.ok) return answered;
-  const { status, json } = answered.value;
-  if (status !== 200) return fail(`host ${end.host} could not read its maps: ${JSON.stringify(json)}`);
-  const checks = readAs(examinedChecks, json);
-  if (checks instanceof Fault) return fail(`what host ${end.host} says of its maps cannot be read: ${checks}`);
-  return ok({ where: `host ${end.host} (${side})`, checks });
 }
 
 /** Who runs a cell does not say where, nor what nobody has to have looked at: that is who runs the machines. Null: it is refused. */

@@ -53,7 +53,8 @@ export interface PolicyInForce {
 
 /** One question about a packet, for `why`. */
 export interface PacketQuestion {
-  readonly side: "sender" | "receiver";
+  /** `behind-sender`, `before-receiver`: at the network host of that end's cluster, in the MANAGED modes. */
+  readonly side: "sender" | "receiver" | "behind-sender" | "before-receiver";
   readonly source: Ipv4;
   readonly destination: Ipv4;
   readonly protocol: "tcp" | "udp" | "icmp";
@@ -63,6 +64,8 @@ export interface PacketCheck {
   readonly check: string;
   readonly passes: boolean;
   readonly detail: string;
+  /** Address of another host that the packet meets behind this one or before it, and that is to be asked too. Absent: there is none. */
+  readonly ask?: string;
 }
 export interface InterfaceCounters {
   readonly interface: Uid;

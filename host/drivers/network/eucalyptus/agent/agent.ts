@@ -24,6 +24,7 @@ import {
   type PlanDriverOptions,
 } from "../driver.ts";
 import { examineInstance, instanceAt } from "../examine/examine.ts";
+import { endOf, instanceOf, isBetween, unknownBetween } from "../examine/network-host.ts";
 import { prolong, readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
@@ -198,8 +199,11 @@ class Agent implements NetworkAgent {
   async examine(question: PacketQuestion): Promise<readonly PacketCheck[] | null> {
     const [view, plan, self] = [this.#offered, this.#plan, this.#options.self];
     const [driver, read] = [this.#drivers.get(view?.mode ?? ""), this.#inForce.get(view?.mode ?? "")];
-    const asked = view === null ? null : instanceAt(view, self, question[ends[question.side]]);
-    if (view === null || plan === null || driver === undefined || read === undefined || asked === null) return null;
+    const address = question[endOf(question)];
+    const asked =
+      view === null ? null : isBetween(question) ? instanceOf(view, address) : instanceAt(view, self, address);
+    if (view === null || plan === null || driver === undefined || read === undefined || asked === null)
+      return isBetween(question) ? unknownBetween : null;
     const found = await read();
     const deviations = driver.deviations(plan, found);
     const { state } = this.#service;
@@ -388,5 +392,4 @@ export const closedFor = (
   cluster === undefined ? {} : { outgoingClosed: true, metadataHere: true, underlay: [underlay] };
 
 const none = { packets: 0, bytes: 0 };
-const ends = { sender: "source", receiver: "destination" } as const;
 const noMac = "00:00:00:00:00:00";

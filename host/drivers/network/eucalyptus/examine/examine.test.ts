@@ -7,7 +7,7 @@ import { ipv4 } from "../../../../../model/cell/identifiers.ts";
 import { read as readAs } from "../../../../../model/contract/schema.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
 import { Fault } from "../../../../../model/json/reader.ts";
-import { examinedChecks } from "../../../../../runtime/controller/why.ts";
+import { examinedChecks } from "../../../../../runtime/controller/connections/why.ts";
 import type { PacketCheck } from "../../driver.ts";
 import type { LocalNetwork } from "../driver.ts";
 import { tapOf } from "../plan/guard.ts";

@@ -1,29 +1,18 @@
 import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
 import type { Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import type { PacketCheck, PacketQuestion } from "../../driver.ts";
-import type { Deviation, LocalNetwork } from "../driver.ts";
+import type { Deviation } from "../driver.ts";
 import { tapOf } from "../plan/guard.ts";
 import { type Lookup, lookUp } from "../plan/lookup.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { isMember, type Judged, judge, type Packet } from "./judge.ts";
+import { foreignGroups, type InstanceKnowledge, pass, stop } from "./knowledge.ts";
+import { examineBetween, isBetween, toNetworkHost } from "./network-host.ts";
 
 /*
  * Answers "why does this pass, or not?" of an instance, by the chains, sets and devices in force on its machine. Where one on the packet's
  * way is other than it was put there, a check "entry" says so; it passes if the packet passes nevertheless. What a plan says decides nothing.
  */
-
-export interface InstanceKnowledge {
-  /** The last that was offered: who is where. */
-  readonly view: NetworkView;
-  readonly self: Self;
-  readonly plan: LocalPlan;
-  readonly found: LocalNetwork;
-  /** What in force is other than it was put in place. */
-  readonly deviations: readonly Deviation[];
-}
-
-const pass = (check: string, detail: string): PacketCheck => ({ check, passes: true, detail });
-const stop = (check: string, detail: string): PacketCheck => ({ check, passes: false, detail });
 
 /** Of an instance here: whether a question is about one. */
 export function instanceAt(view: NetworkView, self: Self, address: string): Instance | null {
@@ -34,6 +23,7 @@ export function instanceAt(view: NetworkView, self: Self, address: string): Inst
 }
 
 export function examineInstance(knowledge: InstanceKnowledge, question: PacketQuestion): readonly PacketCheck[] {
+  if (isBetween(question)) return examineBetween(knowledge, question, judged);
   const { view, self, found, plan } = knowledge;
   const address = question.side === "sender" ? question.source : question.destination;
   const instance = instanceAt(view, self, address);
@@ -59,9 +49,9 @@ export function examineInstance(knowledge: InstanceKnowledge, question: PacketQu
   const foreign = foreignGroups(view, instance);
   return [
     ...checks,
-    ...(question.side === "sender" ? [] : filtered(knowledge, packet, foreign)),
+    ...(question.side === "sender" ? [] : filtered(knowledge, question, packet, foreign)),
     ...guarded(knowledge, question, packet),
-    ...(question.side === "sender" ? filtered(knowledge, packet, foreign) : []),
+    ...(question.side === "sender" ? filtered(knowledge, question, packet, foreign) : []),
     ...(question.side === "sender" ? [located(knowledge, question, instance)] : []),
   ];
 }
@@ -90,9 +80,6 @@ function packetOf(
   };
 }
 
-/** Groups of other cells: all cells are in one view, and what their rules say is not for who asks. */
-const foreignGroups = ({ securityGroups }: NetworkView, { owner }: Pick<Instance, "owner">): ReadonlySet<string> =>
-  new Set(securityGroups.flatMap((group) => (group.owner === owner ? [] : [group.id])));
 const ended = ({ by, verdict }: Judged): string => (by === null ? `policy ${verdict}` : `"${by.rule}" of ${by.chain}`);
 const endedFor = (judged: Judged, foreign: ReadonlySet<string>): string =>
   isForeign(judged, foreign) ? "a rule of another cell's group" : ended(judged);
@@ -163,30 +150,44 @@ function guarded(knowledge: InstanceKnowledge, { side }: PacketQuestion, packet:
   ];
 }
 
-/** Rules of groups, and addresses that are made into others. */
-function filtered(knowledge: InstanceKnowledge, packet: Packet, foreign: ReadonlySet<string>): readonly PacketCheck[] {
-  const { view, found } = knowledge;
-  // There nodes carry no rules of groups.
-  if (view.mode !== "EDGE")
-    return [pass("network-host", "rules of groups are at the cluster's network host, which is not asked")];
+/** Rules of groups, where the mode has them at nodes. */
+const filtered = (
+  knowledge: InstanceKnowledge,
+  question: PacketQuestion,
+  packet: Packet,
+  foreign: ReadonlySet<string>,
+): readonly PacketCheck[] => toNetworkHost(knowledge, question) ?? judged(knowledge, packet, foreign);
+
+/** By chains of groups, and addresses that are made into others. */
+function judged(knowledge: InstanceKnowledge, packet: Packet, foreign: ReadonlySet<string>): readonly PacketCheck[] {
+  const { found, plan } = knowledge;
   const inForce = { printed: found.iptables, sets: found.sets };
   const before = judge(inForce, "nat", "PREROUTING", packet);
   const filter = judge(inForce, "filter", "FORWARD", before.packet);
-  const passes = filter.verdict !== "DROP";
+  // An elastic address that nothing translates is this machine's own, and nobody's behind it.
+  const ends = plan.addresses.some(
+    ({ address, announced, prefixLength }) => announced && prefixLength === 32 && address === before.packet.destination,
+  );
+  const passes = filter.verdict !== "DROP" && !ends;
   const behind = judge(inForce, "nat", "POSTROUTING", filter.packet);
   return [
     ...unasked(knowledge),
     ...[before, filter].flatMap(doubtsOf),
     ...astray(knowledge, "iptables", [before, filter], passes, foreign),
     ...translated(packet, before.packet, "goes to", "destination"),
-    passes ? pass("rule", `${endedFor(filter, foreign)} lets it pass`) : stopped(filter, foreign),
+    ...(ends
+      ? [stop("address", `${formatIpv4(before.packet.destination)} goes to no instance: it ends at this host`)]
+      : []),
+    filter.verdict !== "DROP"
+      ? pass("rule", `${endedFor(filter, foreign)} lets it pass`)
+      : stopped(filter, foreign, plan),
     ...(passes ? translated(packet, behind.packet, "leaves as", "source") : []),
   ];
 }
 /** Where the kernel does not ask, what passes the bridge meets no rule at all. */
-function unasked({ found: { devices } }: InstanceKnowledge): readonly PacketCheck[] {
+function unasked({ plan, found: { devices } }: InstanceKnowledge): readonly PacketCheck[] {
   const off = [
-    ...(devices.filtersBridges
+    ...(devices.filtersBridges || plan.filtersBridges === false
       ? []
       : ["net.bridge.bridge-nf-call-iptables is off: what passes a bridge here meets no rule"]),
     ...(devices.forwards ? [] : ["net.ipv4.ip_forward is off: nothing goes by the gateway"]),
@@ -197,8 +198,10 @@ function translated(was: Packet, now: Packet, how: string, what: "source" | "des
   return was[what] === now[what] ? [] : [pass("address", `${formatIpv4(was[what])} ${how} ${formatIpv4(now[what])}`)];
 }
 /** Whose a chain is decides who could open it. */
-function stopped(judged: Judged, foreign: ReadonlySet<string>): PacketCheck {
+function stopped(judged: Judged, foreign: ReadonlySet<string>, plan: LocalPlan): PacketCheck {
   const { by } = judged;
+  // There the policy is the mode's: what no rule of a group lets in goes no further.
+  if (by === null && closes(plan)) return stop("rule", `no rule of a group lets it pass: ${ended(judged)} of FORWARD`);
   if (isForeign(judged, foreign))
     return stop("foreign-group", "a rule of another cell's group drops it, and only that cell can open it");
   const what = `${ended(judged)} drops it`;
@@ -214,6 +217,12 @@ function stopped(judged: Judged, foreign: ReadonlySet<string>): PacketCheck {
     );
   return stop("rule", what);
 }
+
+const closes = ({ iptables }: LocalPlan): boolean =>
+  iptables.some(
+    ({ name, chains }) =>
+      name === "filter" && chains.some((chain) => chain.name === "FORWARD" && chain.policy === "DROP"),
+  );
 
 /** Where it goes from here. All cells are in one view: who has another cell's address, and where, is not for who asks. */
 function located(

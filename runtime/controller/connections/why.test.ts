@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { WhyEnds } from "../../core/controller/requests/connection-ends.ts";
-import { hostPolicyRules } from "../../core/controller/rules/cell-policy.ts";
-import { World } from "../../core/controller/world.testing.ts";
-import { cidr, uid } from "../../model/cell/identifiers.ts";
+import type { WhyEnds } from "../../../core/controller/requests/connection-ends.ts";
+import { hostPolicyRules } from "../../../core/controller/rules/cell-policy.ts";
+import { World } from "../../../core/controller/world.testing.ts";
+import { cidr, uid } from "../../../model/cell/identifiers.ts";
 import { connectionAnswer, type Examined, type Question } from "./why.ts";
 
 /** Two tiers in subnets of their own, a group with two machines, and an element of another cell that shows one address. */

@@ -1,7 +1,7 @@
-import type { ConnectionGroups } from "../../core/controller/network/connection-groups.ts";
-import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
-import type { ConnectionAnswer } from "../../model/api.ts";
-import { boolean, list, record, text } from "../../model/contract/schema.ts";
+import type { ConnectionGroups } from "../../../core/controller/network/connection-groups.ts";
+import type { WhyEnd, WhyEnds } from "../../../core/controller/requests/connection-ends.ts";
+import type { ConnectionAnswer } from "../../../model/api.ts";
+import { boolean, list, optional, record, text } from "../../../model/contract/schema.ts";
 
 /**
  * Puts together what both hosts read from their maps. This shape is the hosts' answer to `POST /examine` (see
@@ -15,9 +15,14 @@ export interface Check {
   readonly check: string;
   readonly passes: boolean;
   readonly detail: string;
+  /** Address of another host that the packet meets, behind this one or before it. Absent: there is none, or the host is of a version that names none. */
+  readonly ask?: string;
 }
 /** As a host says them. */
-export const examinedChecks = list(record<Check>({ check: text(), passes: boolean, detail: text() }), { most: 100 });
+export const examinedChecks = list(
+  record<Check>({ check: text(), passes: boolean, detail: text(), ask: optional(text()) }),
+  { most: 100 },
+);
 export interface Examined {
   readonly where: string;
   readonly checks: readonly Check[];

@@ -1,0 +1,24 @@
+import type { Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
+import type { PacketCheck } from "../../driver.ts";
+import type { Deviation, LocalNetwork } from "../driver.ts";
+import type { LocalPlan, Self } from "../plan/plan.ts";
+
+/** What a machine says a packet's way by. */
+export interface InstanceKnowledge {
+  /** The last that was offered: who is where. */
+  readonly view: NetworkView;
+  readonly self: Self;
+  readonly plan: LocalPlan;
+  readonly found: LocalNetwork;
+  /** What in force is other than it was put in place. */
+  readonly deviations: readonly Deviation[];
+}
+
+export const pass = (check: string, detail: string): PacketCheck => ({ check, passes: true, detail });
+export const stop = (check: string, detail: string): PacketCheck => ({ check, passes: false, detail });
+
+/** Groups of other cells: all cells are in one view, and what their rules say is not for who asks. */
+export const foreignGroups = (
+  { securityGroups }: NetworkView,
+  { owner }: Pick<Instance, "owner">,
+): ReadonlySet<string> => new Set(securityGroups.flatMap((group) => (group.owner === owner ? [] : [group.id])));

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { WhyEnds } from "../../../core/controller/requests/connection-ends.ts";
+import { elementPath, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { type PeerServer, servePeers } from "../../http/https.ts";
+import { createAuthority, issueCertificate } from "../../identity/certificates.ts";
+import type { ProcessConfiguration } from "../../installation.ts";
+import { type ExaminedEnd, withNetworkHosts } from "./network-hosts.ts";
+import { connectionAnswer } from "./why.ts";
+
+/** Loopback addresses of this process alone, one for each peer. */
+const address = (number: number): string =>
+  `127.${60 + (process.pid % 60)}.${(process.pid >> 6) % 250}.${100 + number}`;
+const places = { "controller.shop": 1, gateway: 2, "host.h3": 3, "host.h4": 4 } as const;
+let root = "";
+const servers: PeerServer[] = [];
+const asked: string[] = [];
+let rule: readonly object[] = [];
+let configuration: ProcessConfiguration;
+
+async function configure(name: keyof typeof places, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> {
+  const directory = join(root, name);
+  await mkdir(directory);
+  return {
+    name: peerName(name),
+    role,
+    address: address(places[name]),
+    directory,
+    runDirectory: directory,
+    certificate: await issueCertificate(join(root, "ca"), peerName(name), [address(places[name])]),
+    peersFile: join(root, "peers.json"),
+  };
+}
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), `cells-network-hosts-${process.pid}-`));
+  await createAuthority(join(root, "ca"));
+  const peers = Object.fromEntries(Object.entries(places).map(([name, number]) => [name, address(number)]));
+  await writeFile(join(root, "peers.json"), JSON.stringify({ peers }));
+  configuration = await configure("controller.shop", "controller");
+  const host = await configure("host.h3", "host");
+  servers.push(
+    await servePeers(host, async ({ body }, response) => {
+      let text = "";
+      for await (const chunk of body) text += String(chunk);
+      asked.push((JSON.parse(text) as { readonly side: string }).side);
+      if (rule.length === 0) response.statusCode = 400;
+      response.end(JSON.stringify(rule));
+    }),
+  );
+});
+after(async () => {
+  for (const server of servers) await server.stop();
+  await rm(root, { recursive: true, force: true });
+});
+
+const end = (path: string, at: string) => ({ path, address: ipv4(at), vm: path, host: null });
+const ends: WhyEnds = {
+  from: end("shop/web/vm", "10.1.0.9"),
+  to: end("shop/db/vm", "10.1.0.25"),
+  cellNumber: 7,
+  rules: {},
+  waiting: [],
+  nowhere: null,
+  groups: {
+    from: elementPath("shop/web/group"),
+    to: elementPath("shop/db/group"),
+    names: { "sg-00000002": elementPath("shop/db/group") },
+    openings: [],
+  },
+};
+const question = { protocol: "tcp", port: 22 } as const;
+const part = (side: ExaminedEnd["side"], ask: string): ExaminedEnd => ({
+  side,
+  where: `host ${side === "sender" ? "h1" : "h2"} (${side})`,
+  checks: [{ check: "network-host", passes: true, detail: "it goes by it", ask }],
+});
+const answered = async (...parts: readonly ExaminedEnd[]) => {
+  asked.length = 0;
+  const all = await withNetworkHosts(configuration, parts, ends, question);
+  return { where: all.map(({ where }) => where), ...connectionAnswer(ends, question, all) };
+};
+
+test("the network host that both ends' hosts name is asked once, between them, and what it drops is said with what to change", async () => {
+  const both = [part("sender", address(3)), part("receiver", address(3))];
+  rule = [{ check: "rule", passes: true, detail: '"-j ACCEPT" of sg-00000002 lets it pass' }];
+  const open = await answered(...both);
+  assert.deepEqual(open.where, ["host h1 (sender)", "host h3 (network host)", "host h2 (receiver)"]);
+  assert.deepEqual([open.allowed, asked], [true, ["behind-sender"]]);
+  assert.ok(open.checks.some(({ detail }) => detail.includes("sg-00000002 (shop/db/group)")));
+  assert.ok(open.checks.every((check) => !("ask" in check)));
+  rule = [{ check: "rule", passes: false, detail: "no rule of a group lets it pass: policy DROP of FORWARD" }];
+  const closed = await answered(...both);
+  assert.equal(closed.allowed, false);
+  assert.match(
+    closed.verdict,
+    /dropped at host h3 \(network host\): no rule in force there lets it pass\. To open it, add: allow extends NetworkRule .*<ref:\/shop\/web\/group>/,
+  );
+});
+
+test("of an end alone its own is asked; one that is of no host, silent or of an earlier version is said to be", async () => {
+  rule = [{ check: "rule", passes: true, detail: "lets it pass" }];
+  const alone = await answered(part("receiver", address(3)));
+  assert.deepEqual([alone.where, asked], [["host h3 (network host)", "host h2 (receiver)"], ["before-receiver"]]);
+  // A host can have nobody asked who is no host.
+  for (const [at, told] of [
+    [address(2), /no host of the installation has the address 127\.[\d.]+, which is said to be the network host's$/],
+    [
+      address(4),
+      /dropped at host h4 \(network host\), at its check "network-host": it could not be asked .*`cells status`/,
+    ],
+  ] as const) {
+    const { allowed, verdict } = await answered(part("sender", at));
+    assert.deepEqual([allowed, asked], [false, []]);
+    assert.match(verdict, told);
+  }
+  rule = [];
+  const earlier = await answered(part("sender", address(3)));
+  assert.equal(earlier.allowed, true);
+  assert.match(JSON.stringify(earlier.checks), /as a host of an earlier version does not/);
+});
