@@ -1,5 +1,5 @@
 import type { Random } from "../kernel/random.ts";
-import { type CellText, formatCell, type MachineText } from "../world/cell-text.ts";
+import { type CellText, formatCell, type MachineText, offerings, type PoolText } from "../world/cell-text.ts";
 import type { History, HistoryStep } from "../world/history.ts";
 
 type Size = Pick<History, "hosts" | "cells" | "untilMs">;
@@ -19,7 +19,7 @@ export const withAdministration = (
   const others = isPooled ? { ...size, hosts: size.hosts - 1 } : size;
   return [
     ...sparing(steps.flatMap(ofRootCell), random.fork("spare"), size),
-    ...(isPooled ? [{ atMs: random.fork("flavor").between(200, 6000), words: ["flavor", `h${size.hosts}`] }] : []),
+    ...(isPooled ? flavors(random.fork("flavor"), size) : []),
     ...(size.hosts > 1 ? drains(random.fork("drains"), others) : []),
     ...(size.hosts > 2 ? dedications(random.fork("dedications"), others) : []),
     ...limits(random.fork("limits"), size, isPooled ? random.fork("racks") : null),
@@ -85,6 +85,14 @@ const dedications = (random: Random, { hosts, untilMs }: Size): readonly History
   return steps;
 };
 
+/** The last host is of the flavour from early on, and now and then leaves it for a while, once no pool has it. */
+const flavors = (random: Random, { hosts, untilMs }: Size): readonly HistoryStep[] => {
+  const steps: HistoryStep[] = [{ atMs: random.between(200, 6000), words: ["flavor", `h${hosts}`, "drained"] }];
+  for (let atMs = random.between(15_000, 40_000); atMs < untilMs; atMs += random.between(15_000, 40_000))
+    steps.push({ atMs, words: ["unflavor", `h${hosts}`, "for", String(random.between(1000, 8000))] });
+  return steps;
+};
+
 /**
  * Both cells of the account grow and shrink, while its limit changes. @param pools by which one of them, and the other account's, have a pool of the one
  * whole host that there is; null: there is none
@@ -97,31 +105,58 @@ const limits = (random: Random, { untilMs }: Size, pools: Random | null): readon
     const own = random.fork(label);
     const asking = random.fork(`wishes of ${label}`);
     const racks = label === labels[1] ? null : (pools?.fork(label) ?? null);
+    if (pools !== null && racks !== null)
+      steps.push(...atOnce(label, racks, pools).filter(({ atMs }) => atMs < untilMs - 1));
     for (let atMs = own.between(4000, 15_000); atMs < untilMs; atMs += own.between(2000, 20_000)) {
       const machines = [1, 2, 3].flatMap((each) =>
         own.chance(0.5) ? [machineOf(`${label}w${each}`, own, pooledOr(racks, wishOf(label, asking)))] : [],
       );
-      steps.push({ atMs, words: `apply ${label} ${grouped(machines, wholeOf(racks, machines))}`.trim().split(" ") });
+      steps.push(applied(label, atMs, machines, wholeOf(racks, machines)));
     }
     // What is waited for in the end must be had.
     const machines = [machineOf(`${label}w1`, own, { group: "g" })];
     // It leaves its pool only disabled and empty, and so it stays.
     const last = racks === null ? {} : wholeOf(racks, machines, true);
-    steps.push({ atMs: untilMs - 1, words: `apply ${label} ${grouped(machines, last)}`.trim().split(" ") });
+    steps.push(applied(label, untilMs - 1, machines, last));
   }
   return steps;
 };
+/** Both who have a pool want the host at once; some time later they want it no more, and it goes back disabled and empty. */
+const atOnce = (label: string, racks: Random, pools: Random): readonly HistoryStep[] => {
+  const wantedMs = pools.fork("at once").between(8000, 25_000) + racks.between(0, 2);
+  const offMs = wantedMs + racks.between(8000, 20_000);
+  const machines = [machineOf(`${label}w1`, racks, { pool })];
+  return [
+    applied(label, wantedMs, machines, wholeOf(racks, machines)),
+    applied(label, offMs, [], { pools: [{ name: pool }], wholes: [{ name: "rack", pool, off: true }] }),
+    applied(label, offMs + racks.between(3000, 9000), [], { pools: [{ name: pool }] }),
+  ];
+};
+const applied = (
+  label: string,
+  atMs: number,
+  machines: readonly MachineText[],
+  whole: Partial<CellText>,
+): HistoryStep => ({ atMs, words: `apply ${label} ${grouped(machines, whole)}`.trim().split(" ") });
 const grouped = (machines: readonly MachineText[], whole: Partial<CellText> = {}): string =>
   formatCell({ machines, rules: [], allOrNone: false, groups: [{ name: "g", kind: "apart" }], ...whole });
 const pool = "racks";
 const pooledOr = (racks: Random | null, wish: Partial<MachineText>): Partial<MachineText> =>
-  racks?.chance(0.4) === true ? { pool } : wish;
+  racks?.chance(0.4) !== true
+    ? wish
+    : { pool, ...(racks.chance(0.5) ? { offering: racks.pick(Object.keys(offerings)) } : {}) };
+/** Which of its VMs it takes: the one image that there is, or one that nobody boots from. */
+const allowing = (racks: Random): PoolText => ({
+  name: pool,
+  ...(racks.chance(0.4) ? { offerings: racks.pick([["small"], ["alone"], ["small", "alone"]]) } : {}),
+  ...(racks.chance(0.3) ? { images: [racks.pick(["tiny", "tiny", "large"])] } : {}),
+});
 /** A pool with one host, now and then disabled or not asked for; `stays`: asked for in any case. */
 const wholeOf = (racks: Random | null, machines: readonly MachineText[], stays = false): Partial<CellText> => {
   if (racks === null) return {};
   const [isGiven, off] = [racks.chance(0.8), racks.chance(0.3)];
   const isAsked = stays || isGiven || machines.some((machine) => machine.pool !== undefined);
-  return { pools: [pool], wholes: isAsked ? [{ name: "rack", pool, off }] : [] };
+  return { pools: [allowing(racks)], wholes: isAsked ? [{ name: "rack", pool, off }] : [] };
 };
 /** To have a host alone by what runs there, by dedication, or one for each of a group of all cells of the account. */
 function wishOf(label: string, random: Random): Partial<MachineText> {

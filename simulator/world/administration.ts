@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { flavor, labelOf } from "./cell-text.ts";
+import { flavor, labelOf, offerings } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 
 /**
@@ -8,6 +8,8 @@ import type { Installation } from "./installation.ts";
  */
 const askAgainMs = 1000;
 const patienceMs = 8000;
+/** What a host has is elsewhere by then, or ends by itself. */
+const drainsMs = 4000;
 
 /** Hosts that the operator ever had in maintenance, and VMs that he ever had go elsewhere, by their paths in their cells. */
 export interface SentAway {
@@ -44,7 +46,7 @@ export class Administration {
   elements(): JsonObject {
     const hosts: JsonObject = {
       ...(Object.keys(this.#hosts).length === 0 ? {} : { hosts: { ...this.#hosts } }),
-      ...(this.#flavors === null ? {} : { flavors: this.#flavors }),
+      ...(this.#flavors === null ? {} : { flavors: this.#flavors, offerings }),
       ...Object.fromEntries(this.#services),
     };
     return this.#dedications.size === 0 ? hosts : { ...hosts, dedications: Object.fromEntries(this.#dedications) };
@@ -77,23 +79,46 @@ export class Administration {
     this.#say(`${host} ${state}`, host, "root", request);
   }
 
-  /** A host becomes one of those that accounts can have whole: disabled and empty first. */
-  flavor(host: string): void {
+  /** A host becomes one of those that accounts can have whole: disabled and empty first. @param isDrained what runs there leaves it before */
+  flavor(host: string, isDrained = false): void {
     const [kind, at] = [{ "x.type": "HostFlavor", "x.units": 1 }, `root/flavors/${flavor}`];
     const enters = { "x.type": "Host", "x.flavor": flavor };
     const put = (words: string, path: string, json: JsonObject, then?: () => void): void =>
       this.#say(words, path, "root", { method: "PUT", path, json }, then);
     const own = `root/hosts/${host}`;
     this.#flavors = { [flavor]: kind };
-    put("flavor", at, kind, () => {
-      this.#hosts[host] = { "x.type": "Host", "x.state": "disabled" };
+    const enter = (): void =>
       put(`${host} disabled`, own, { "x.type": "Host", "x.state": "disabled" }, () =>
         put(`${host} enters`, own, { ...enters, "x.state": "disabled" }, () => {
           this.#hosts[host] = { ...enters, "x.state": "enabled" };
           put(`${host} is whole`, own, { ...enters, "x.state": "enabled" });
         }),
       );
+    for (const [name, offered] of Object.entries(offerings)) put(`offers ${name}`, `root/offerings/${name}`, offered);
+    put("flavor", at, kind, () => {
+      this.#hosts[host] = { "x.type": "Host", "x.state": "disabled" };
+      if (!isDrained) return enter();
+      this.#sentAway.hosts.add(host);
+      put(`${host} drained`, own, { "x.type": "Host", "x.state": "maintenance" }, () =>
+        this.#installation.kernel.clock.after(drainsMs, enter),
+      );
     });
+  }
+
+  /** It leaves its flavour, disabled and in no pool: until then the operator asks again. Afterwards it is a host like others for a while. */
+  leave(host: string, lasting: (end: () => void) => void): void {
+    if (this.#hosts[host]?.["x.flavor"] === undefined) return;
+    const own = `root/hosts/${host}`;
+    const is = (words: string, json: JsonObject, then: () => void): void =>
+      this.#say(`${host} ${words}`, own, "root", { method: "PUT", path: own, json }, () => {
+        this.#hosts[host] = json;
+        then();
+      });
+    is("closes", { "x.type": "Host", "x.flavor": flavor, "x.state": "disabled" }, () =>
+      is("leaves", { "x.type": "Host", "x.state": "disabled" }, () =>
+        is("is everybody's", { "x.type": "Host", "x.state": "enabled" }, () => lasting(() => this.flavor(host, true))),
+      ),
+    );
   }
 
   /** `path`: `CELL/VM`. */

@@ -5,9 +5,9 @@ import type { JsonObject } from "../../model/json/json.ts";
 /**
  * A cell in one line, as scenarios write it and the generator makes it:
  *
- *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL]   rule:FROM>TO:PORT[:udp]   all-or-none
+ *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL][:as=OFFERING]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
- *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME   whole:NAME:POOL[:off]
+ *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME[:offerings=NAME+NAME …][:images=NAME+NAME …]   whole:NAME:POOL[:off]
  *   outside:RANGE[,RANGE …]   out:NAME:SIZE   elastic:SUBNET   plain
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
@@ -37,6 +37,8 @@ export interface MachineText {
   readonly group?: string;
   /** A pool of its cell. */
   readonly pool?: string;
+  /** What the operator offers by that name; of `offerings`. */
+  readonly offering?: string;
 }
 /** An end in another cell is `CELL/NAME`. */
 export interface RuleText {
@@ -66,7 +68,7 @@ export interface CellText {
   /** Affinity groups, strict. */
   readonly groups?: readonly GroupText[];
   /** Pools, and whole hosts in them, of the only flavour. */
-  readonly pools?: readonly string[];
+  readonly pools?: readonly PoolText[];
   readonly wholes?: readonly WholeText[];
   /** Of the root cell. */
   readonly accounts?: readonly AccountText[];
@@ -93,6 +95,12 @@ export interface AccountText {
 export interface OutText {
   readonly name: string;
   readonly size: number;
+}
+/** Absent: its VMs may be of any offering, and boot from any image. */
+export interface PoolText {
+  readonly name: string;
+  readonly offerings?: readonly string[];
+  readonly images?: readonly string[];
 }
 export interface WholeText {
   readonly name: string;
@@ -131,7 +139,8 @@ const depthAt = (words: readonly string[], at: number): number =>
 const parseMost = (words: readonly string[]): CellText => {
   const machines: MachineText[] = [];
   const rules: RuleText[] = [];
-  const [grants, pools, asked]: [string[], string[], string[]] = [[], [], []];
+  const [grants, asked]: [string[], string[]] = [[], []];
+  const pools: PoolText[] = [];
   const copies: { name: string; of: string }[] = [];
   const [holds, keeps]: [HeldText[], HeldText[]] = [[], []];
   const limits: Record<string, number> = {};
@@ -144,26 +153,7 @@ const parseMost = (words: readonly string[]): CellText => {
     const word = words[at] ?? "";
     const [kind, name = "", third = "", ...flags] = word.split(":");
     if (kind === "vm") {
-      const apart = flags.find((flag) => flag.startsWith("apart="))?.slice("apart=".length) ?? null;
-      const group = flags.find((flag) => flag.startsWith("in="))?.slice("in=".length);
-      const pool = flags.find((flag) => flag.startsWith("of="))?.slice("of=".length);
-      const has = (flag: string): boolean => flags.includes(flag);
-      const memoryMiB = Number(third);
-      if (!(memoryMiB >= 16)) throw new Error(`"${word}" needs the form vm:NAME:MEMORY, with at least 16 MiB`);
-      machines.push({
-        name,
-        memoryMiB,
-        off: has("off"),
-        data: has("data"),
-        live: has("live"),
-        once: has("once"),
-        apart,
-        ...(has("shown") ? { shown: true } : {}),
-        ...(has("scratch") ? { scratch: true } : {}),
-        ...(has("strict") ? { strict: true } : {}),
-        ...(group === undefined ? {} : { group }),
-        ...(pool === undefined ? {} : { pool }),
-      });
+      machines.push(parseMachine(word, name, third, flags));
     } else if (kind === "rule") {
       const [from = "", to = ""] = name.split(">");
       const isUdp = flags.includes("udp");
@@ -174,7 +164,7 @@ const parseMost = (words: readonly string[]): CellText => {
     else if (kind === "keep") keeps.push({ own: name, other: third });
     else if (kind === "limit") limits[name] = Number(third);
     else if (kind === "group") groups.push({ name, kind: third === "apart" ? third : "together" });
-    else if (kind === "pool") pools.push(name);
+    else if (kind === "pool") pools.push(parsePool(name, [third, ...flags]));
     else if (kind === "whole") wholes.push({ name, pool: third, off: flags.includes("off") });
     else if (kind === "spare") spare = Number(name);
     else if (kind === "asked") asked.push(...name.split(","));
@@ -210,6 +200,50 @@ const parseMost = (words: readonly string[]): CellText => {
   };
 };
 
+const parseMachine = (word: string, name: string, third: string, flags: readonly string[]): MachineText => {
+  const named = (what: string): string | undefined =>
+    flags.find((flag) => flag.startsWith(`${what}=`))?.slice(what.length + 1);
+  const apart = named("apart") ?? null;
+  const [group, pool, offering] = [named("in"), named("of"), named("as")];
+  const has = (flag: string): boolean => flags.includes(flag);
+  const memoryMiB = Number(third);
+  if (!(memoryMiB >= 16)) throw new Error(`"${word}" needs the form vm:NAME:MEMORY, with at least 16 MiB`);
+  return {
+    name,
+    memoryMiB,
+    off: has("off"),
+    data: has("data"),
+    live: has("live"),
+    once: has("once"),
+    apart,
+    ...(has("shown") ? { shown: true } : {}),
+    ...(has("scratch") ? { scratch: true } : {}),
+    ...(has("strict") ? { strict: true } : {}),
+    ...(group === undefined ? {} : { group }),
+    ...(pool === undefined ? {} : { pool }),
+    ...(offering === undefined ? {} : { offering }),
+  };
+};
+const parsePool = (name: string, flags: readonly string[]): PoolText => {
+  const listed = (what: string): readonly string[] | undefined =>
+    flags
+      .find((flag) => flag.startsWith(`${what}=`))
+      ?.slice(what.length + 1)
+      .split("+");
+  const [offerings, images] = [listed("offerings"), listed("images")];
+  return {
+    name,
+    ...(offerings === undefined ? {} : { offerings }),
+    ...(images === undefined ? {} : { images }),
+  };
+};
+const formatPool = ({ name, offerings, images }: PoolText): string =>
+  [
+    `pool:${name}`,
+    ...(offerings === undefined ? [] : [`offerings=${offerings.join("+")}`]),
+    ...(images === undefined ? [] : [`images=${images.join("+")}`]),
+  ].join(":");
+
 /** Where the bracket that opens at a word closes. */
 const closing = (words: readonly string[], from: number): number => {
   let depth = 0;
@@ -238,13 +272,18 @@ export const formatCell = (text: CellText): string => {
     ...outs.map(({ name, size }) => `out:${name}:${size}`),
     ...elastic.map((name) => `elastic:${name}`),
     ...(text.plain === true ? ["plain"] : []),
-    ...pools.map((name) => `pool:${name}`),
+    ...pools.map(formatPool),
     ...wholes.map(({ name, pool, off }) => `whole:${name}:${pool}${off ? ":off" : ""}`),
     ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false, ...asks }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
-      const { strict = false, group, pool } = asks;
-      const wishes = [strict && "strict", group !== undefined && `in=${group}`, pool !== undefined && `of=${pool}`];
+      const { strict = false, group, pool, offering } = asks;
+      const wishes = [
+        strict && "strict",
+        group !== undefined && `in=${group}`,
+        pool !== undefined && `of=${pool}`,
+        offering !== undefined && `as=${offering}`,
+      ];
       const flags = [...words, scratch && "scratch", apart !== null && `apart=${apart}`, ...wishes];
       return ["vm", name, String(memoryMiB), ...flags.filter((flag) => flag !== false)].join(":");
     }),
@@ -289,6 +328,11 @@ const refFrom = (cell: string, name: string): string => {
 
 /** Of whole hosts; the operator puts hosts into it by the step `flavor`. */
 export const flavor = "large";
+/** What the operator offers with it: `alone` is strict, whatever the VM itself asks for. */
+export const offerings: Readonly<Record<string, JsonObject>> = {
+  small: { "x.type": "Offering", "x.memory": 64 },
+  alone: { "x.type": "Offering", "x.memory": 64, "x.planner": "ImplicitDedicationPlanner", "x.mode": "Strict" },
+};
 const kinds = { apart: "host anti-affinity", together: "host affinity" } as const;
 
 /** Volumes that others have a part in: grants, copies, what is held, and what is kept of theirs. */
@@ -324,13 +368,26 @@ const withOthers = (
 /** Pools, and the whole hosts that they are to have. */
 const wholeHosts = ({ pools = [], wholes = [] }: CellText, ref: (name: string) => string): Record<string, JsonObject> =>
   Object.fromEntries([
-    ...pools.map((name) => [name, { "x.type": "Pool" }]),
+    ...pools.map(({ name, offerings: only, images }) => [
+      name,
+      {
+        "x.type": "Pool",
+        ...(only === undefined ? {} : { "x.offerings": [...only] }),
+        ...(images === undefined ? {} : { "x.images": [...images] }),
+      },
+    ]),
     ...wholes.map(({ name, pool, off }) => [
       name,
       { "x.type": "PoolHost", "x.pool": ref(pool), "x.flavor": flavor, "x.enabled": !off },
     ]),
   ]);
 
+const wishesOf = ({ strict, group, pool, offering }: Partial<MachineText>): JsonObject => ({
+  ...(strict ? { "x.placement.dedication": "strict" } : {}),
+  ...(group === undefined ? {} : { "x.placement.groups": [group] }),
+  ...(pool === undefined ? {} : { "x.placement.pool": pool }),
+  ...(offering === undefined ? {} : { "x.placement.offering": offering }),
+});
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
   const { machines, rules, grants = [], limits = {}, children = [] } = text;
@@ -351,7 +408,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     net0: subnet("net0"),
     net1: subnet("net1"),
   };
-  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch, strict, group, pool }, index) => {
+  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch, ...asks }, index) => {
     const lossy: JsonObject = scratch ? { "x.recreatable": true } : {};
     elements[name] = {
       "x.type": "VM",
@@ -361,9 +418,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       ...(shown ? { "x.public": true } : {}),
       ...(live ? { "x.liveness.protocol": "icmp" } : {}),
       ...(apart === null ? {} : { "x.placement.apartFrom": [apart] }),
-      ...(strict ? { "x.placement.dedication": "strict" } : {}),
-      ...(group === undefined ? {} : { "x.placement.groups": [group] }),
-      ...(pool === undefined ? {} : { "x.placement.pool": pool }),
+      ...wishesOf(asks),
     };
     elements[`${name}Disk`] = { "x.type": "VolumeCopy", "x.image": ref("golden"), ...lossy };
     elements[`${name}Boot`] = connection(ref(name), ref(`${name}Disk`));

@@ -365,7 +365,9 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
   dedicate: ({ steps, args, forMs }) => steps.administration.dedicated(args, (end) => steps.lasting(forMs, end)),
-  flavor: ({ steps, args: [host = ""] }) => steps.administration.flavor(host),
+  flavor: ({ steps, args: [host = "", how] }) => steps.administration.flavor(host, how === "drained"),
+  unflavor: ({ steps, args: [host = ""], forMs }) =>
+    steps.administration.leave(host, (end) => steps.lasting(forMs, end)),
   drain,
   move: ({ steps, args: [path = "", host = ""] }) => steps.administration.move(path, host),
   pause,

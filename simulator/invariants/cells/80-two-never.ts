@@ -22,6 +22,8 @@ const fieldsOf = (value: Json | undefined): Fields =>
 const textsOf = (value: Json | undefined): readonly string[] =>
   (Array.isArray(value) ? value : [value]).filter((text) => typeof text === "string");
 const groupPrefix = "DedicatedGrp-";
+/** What the operator offers by this name has a host alone, whatever the VM itself asks for. */
+const strictOffering = "alone";
 
 /** What was asked for, and what is whose. */
 class Known {
@@ -63,7 +65,7 @@ class Known {
     else if (kind === "group") this.apart.delete(uid);
     if (kind !== "placement" || value === null) return;
     const asked = fieldsOf(placement);
-    const isStrict = asked.dedication === "strict";
+    const isStrict = asked.dedication === "strict" || asked.offering === strictOffering;
     const pool = typeof asked.pool === "string";
     this.wishes.set(`${uid} ${incarnation}`, { cell, groups: textsOf(asked.groups), isStrict, pool });
   }
