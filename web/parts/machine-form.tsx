@@ -1,8 +1,10 @@
 import { type FormEvent, useState } from "react";
-import type { WantedMachine } from "../state/cell/machine.ts";
+import { ownerText } from "../../model/cell/tenants/dedication/dedication.ts";
+import { ask } from "../data/api.ts";
+import { type OwnedZone, type WantedMachine, zonesIn } from "../state/cell/machine.ts";
 import { elementsIn } from "../state/known.ts";
 import { Failed } from "./act.tsx";
-import { useKnown } from "./use-known.ts";
+import { useAsked, useKnown } from "./use-known.ts";
 
 interface MachineFormProps {
   readonly cell: string;
@@ -13,6 +15,7 @@ interface MachineFormProps {
 export function MachineForm({ cell, onAdd }: MachineFormProps) {
   const [wrong, setWrong] = useState<string | null>(null);
   const subnets = elementsIn(useKnown().followed).filter((each) => each.cell === cell && each.type === "Subnet");
+  const where = useWhere(cell);
   const add = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = event.currentTarget;
@@ -23,14 +26,18 @@ export function MachineForm({ cell, onAdd }: MachineFormProps) {
       memoryMiB: Number(text("memory")),
       cpus: Number(text("cpus")),
       subnet: text("subnet") || null,
+      zone: where.locked?.zone ?? null,
+      group: where.group.trim() || null,
     });
     setWrong(why);
-    if (why === null) form.reset();
+    if (why !== null) return;
+    form.reset();
+    where.clear();
   };
   return (
     <details>
       <summary>Add a machine</summary>
-      <form className="filters" onSubmit={add}>
+      <form className="filters" onSubmit={add} aria-label="A machine">
         <label>
           Name
           <input name="name" required maxLength={63} spellCheck={false} autoComplete="off" />
@@ -52,9 +59,68 @@ export function MachineForm({ cell, onAdd }: MachineFormProps) {
             ))}
           </select>
         </label>
+        <Standing where={where} />
         <button type="submit">Write it into the text</button>
         <Failed why={wrong} />
       </form>
     </details>
+  );
+}
+
+interface Where {
+  readonly owned: readonly OwnedZone[];
+  readonly zone: string;
+  readonly setZone: (zone: string) => void;
+  /** The zone that is chosen, whose group nobody changes; null: none. */
+  readonly locked: OwnedZone | null;
+  readonly group: string;
+  readonly setGroup: (group: string) => void;
+  readonly clear: () => void;
+}
+/** Whoever may not ask has no zone to choose from. */
+function useWhere(cell: string): Where {
+  const asked = useAsked(cell, async () => zonesIn((await ask("listDedications", "GET", "/dedications")).value));
+  const [zone, setZone] = useState("");
+  const [group, setGroup] = useState("");
+  const owned = asked.value ?? [];
+  const locked = owned.find((each) => each.zone === zone) ?? null;
+  const clear = (): void => {
+    setZone("");
+    setGroup("");
+  };
+  return { owned, zone, setZone, locked, group: locked?.group ?? group, setGroup, clear };
+}
+function Standing({ where: { owned, zone, setZone, locked, group, setGroup } }: { where: Where }) {
+  return (
+    <>
+      {owned.length > 0 && (
+        <label>
+          In the zone
+          <select value={zone} onChange={(event) => setZone(event.target.value)}>
+            <option value="">any</option>
+            {owned.map((each) => (
+              <option key={each.zone}>{each.zone}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <label>
+        Affinity group
+        <input
+          value={group}
+          readOnly={locked !== null}
+          maxLength={63}
+          spellCheck={false}
+          autoComplete="off"
+          aria-describedby="locked-group"
+          onChange={(event) => setGroup(event.target.value)}
+        />
+      </label>
+      <span id="locked-group" className="hint">
+        {locked === null
+          ? ""
+          : `${locked.zone} is dedicated to ${ownerText(locked.owner)}: its machines are in this group, and in no other`}
+      </span>
+    </>
   );
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readSpecification } from "../../../model/specification/specification.ts";
-import { addMachine } from "./machine.ts";
+import { addMachine, zonesIn } from "./machine.ts";
 
 const text =
   "// Comments are kept.\nshop extends Cell {\n  net extends Subnet { x.size 16; } // ours\n  web extends VM { x.memory 64; }\n}\n";
-const wanted = { name: "db", memoryMiB: 128, cpus: 2, subnet: "shop/net" };
+const wanted = { name: "db", memoryMiB: 128, cpus: 2, subnet: "shop/net", zone: null, group: null };
 
 test("a machine more, with its card, and everything else as it was written", () => {
   const added = addMachine(text, "shop.sf", "shop", wanted);
@@ -39,4 +39,26 @@ test("a name that is none, or stands in the text already, is refused with its re
     assert.match(added.error, why);
   }
   assert.ok(!addMachine("kind: yaml", "shop.yaml", "shop", wanted).ok);
+});
+
+test("a machine in a zone that is somebody's asks for it by the group that goes with it", () => {
+  const acme = { kind: "domain", path: "ROOT/acme" } as const;
+  const zones = zonesIn([
+    { uid: "1", of: "south", level: "zone", to: acme },
+    { uid: "2", of: "h6", level: "host", to: acme },
+    { uid: "3", of: "north", level: "zone", to: { kind: "account", path: "ROOT/acme/dev" } },
+    { of: null, level: "zone", to: acme },
+  ]);
+  assert.deepEqual(
+    zones.map(({ zone, group }) => `${zone} ${group}`),
+    ["north DedicatedGrp-dev", "south DedicatedGrp-domain-acme"],
+  );
+  const added = addMachine(text, "shop.sf", "shop", { ...wanted, zone: "north", group: "DedicatedGrp-dev" });
+  assert.ok(added.ok);
+  assert.match(added.value, /x\.placement\.zone "north"; x\.placement\.groups "DedicatedGrp-dev"; \}/);
+  const read = readSpecification({ main: "shop.sf", files: { "shop.sf": added.value } });
+  assert.ok(read.ok, JSON.stringify(read));
+  const wrong = addMachine(text, "shop.sf", "shop", { ...wanted, group: 'x"; }' });
+  assert.ok(!wrong.ok);
+  assert.match(wrong.error, /^an affinity group has letters/);
 });

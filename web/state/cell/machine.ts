@@ -1,3 +1,5 @@
+import { groupOf, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
+import type { ListedDedication } from "../../../model/contract/tenancy/pools.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { addElement, type NewElement } from "./add-element.ts";
 
@@ -8,13 +10,36 @@ export interface WantedMachine {
   readonly cpus: number;
   /** Path of a subnet in which it has a card; null: it has none. */
   readonly subnet: string | null;
+  /** Null: in any, or in none that has a name. */
+  readonly zone: string | null;
+  /** Affinity group that it is in; null: in none. */
+  readonly group: string | null;
 }
 
-const elementsOf = ({ name, memoryMiB, cpus, subnet }: WantedMachine): readonly NewElement[] => [
+/** A zone of an owner, whose machines ask for it by a group that goes with it. */
+export interface OwnedZone {
+  readonly zone: string;
+  readonly owner: Owner;
+  readonly group: string;
+}
+/** Of what is dedicated, the zones, each with the group that a machine there is in. */
+export const zonesIn = (dedications: readonly ListedDedication[]): readonly OwnedZone[] =>
+  dedications
+    .flatMap(({ of, level, to }) =>
+      level === "zone" && of !== null ? [{ zone: of, owner: to, group: groupOf(to) }] : [],
+    )
+    .sort((one, other) => (one.zone < other.zone ? -1 : 1));
+
+const elementsOf = ({ name, memoryMiB, cpus, subnet, zone, group }: WantedMachine): readonly NewElement[] => [
   {
     name,
     type: "VM",
-    attributes: { "x.memory": memoryMiB, ...(cpus === 1 ? {} : { "x.cpus": cpus }) },
+    attributes: {
+      "x.memory": memoryMiB,
+      ...(cpus === 1 ? {} : { "x.cpus": cpus }),
+      ...(zone === null ? {} : { "x.placement.zone": zone }),
+      ...(group === null ? {} : { "x.placement.groups": group }),
+    },
   },
   ...(subnet === null
     ? []
@@ -37,6 +62,8 @@ export function addMachine(
   const { name } = wanted;
   if (!/^[A-Za-z][A-Za-z0-9_-]{0,62}$/.test(name))
     return fail("a name begins with a letter and has letters, digits, - and _, 63 at most");
+  if (wanted.group !== null && !/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(wanted.group))
+    return fail("an affinity group has letters, digits, points, - and _, 63 at most");
   let written = text;
   for (const element of elementsOf(wanted)) {
     const taken = new RegExp(`(?<![\\w.-])${element.name}(?![\\w.-])`);
