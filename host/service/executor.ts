@@ -82,9 +82,12 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
   };
 
   const endedEarly = new Set<string>();
+  const ends = new Set<Promise<unknown>>();
   hypervisor.onEnd((end) => {
     if (!listed) endedEarly.add(`${end.vm} ${end.incarnation}`);
-    ask({ kind: "machine-ended", end }).catch(() => undefined);
+    const said = ask({ kind: "machine-ended", end }).catch(() => undefined);
+    ends.add(said);
+    said.finally(() => ends.delete(said));
   });
   hypervisor.onCondition((condition) => {
     ask({ kind: "machine-condition", condition }).catch(() => undefined);
@@ -104,6 +107,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       closed = true;
       await Promise.all(underWay);
       await hypervisor.close();
+      await Promise.all(ends);
     },
   };
 

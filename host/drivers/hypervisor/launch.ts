@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, chownSync, closeSync, lchownSync, mkdirSync, openSync, readdirSync } from "node:fs";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Accelerator, MachineSpecification } from "./driver.ts";
+import type { Accelerator, MachineEnd, MachineSpecification } from "./driver.ts";
 import {
   bootSequence,
   type Identity,
@@ -179,10 +179,23 @@ export const lastWords = async (files: Pick<MachineFiles, "log">): Promise<strin
 };
 
 /** What the guest's kernel wrote about its own end, as the rest of a sentence; "" when it wrote nothing. A guest's words. */
-export const panicWords = async (files: MachineFiles): Promise<string> => {
+const panicWords = async (files: MachineFiles): Promise<string> => {
   const text = await readFile(files.console, "latin1").catch(() => "");
   const line = text.split("\n").findLast((candidate) => candidate.includes("Kernel panic"));
   if (line === undefined) return "";
   const words = line.slice(line.indexOf("Kernel panic")).replace(/[^ -~]/g, "");
   return `: ${words.slice(0, 200)}`;
 };
+
+/** How a machine ended whose process is gone, and a sentence. */
+export async function howItEnded(seen: {
+  readonly stopping: boolean;
+  readonly guestOff: boolean;
+  readonly dead: string | null;
+  readonly files: MachineFiles;
+}): Promise<Pick<MachineEnd, "ended" | "detail">> {
+  if (seen.stopping) return { ended: "stopped", detail: "stopped on request" };
+  if (seen.guestOff) return { ended: "exited", detail: "the guest powered itself off" };
+  if (seen.dead !== null) return { ended: "crashed", detail: `${seen.dead}${await panicWords(seen.files)}` };
+  return { ended: "crashed", detail: `its QEMU process ended unexpectedly: ${await lastWords(seen.files)}` };
+}

@@ -12,7 +12,7 @@ import { machineIdentity, setprivArguments } from "../unix-users.ts";
 import type { HypervisorDriver, MachineCondition, MachineEnd, MachineSpecification } from "./driver.ts";
 import { machineFiles } from "./launch.ts";
 import { startHalfGone, stuckProcesses } from "./process/process.testing.ts";
-import { isAlive, NotConfirmedGone } from "./process/process.ts";
+import { findByArgument, isAlive, NotConfirmedGone } from "./process/process.ts";
 import { createQemuDriver } from "./qemu.ts";
 
 // Boot sectors, real mode. Writes "U" to COM1, then halts for good.
@@ -135,6 +135,19 @@ test("a machine is started, found again by a new driver, and told apart by how i
   assert.equal(told.ends.length, 3);
   await second.stop(vm, 0);
   await second.close();
+});
+
+test("how a machine ended that is seen to end is announced before its driver is closed", async () => {
+  const driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  const told = endsOf(driver);
+  const vm = uid("c1-12");
+  await driver.start(machine(vm, 1, await sectorDisk("off-closed.img", powerOff)));
+  const process = findByArgument(
+    `socket,id=qmp,path=${machineFiles(join(directory, "run", "vms"), vm).qmp},server=on,wait=off`,
+  );
+  while (process !== null && isAlive(process)) await sleep(0);
+  await driver.close();
+  assert.deepEqual(told.ends, [{ vm, incarnation: 1, ended: "exited", detail: "the guest powered itself off" }]);
 });
 
 test("a guest that reboots goes on and is counted; one that panics has crashed, also when nobody was there to hear it", async () => {

@@ -24,11 +24,11 @@ import { writeSeed } from "./guest/seed.ts";
 import {
   handOver,
   handOverSecrets,
+  howItEnded,
   lastWords,
   launch,
   type MachineFiles,
   machineFiles,
-  panicWords,
   processOf,
   readMachineRecord,
   stateDescriptor,
@@ -121,6 +121,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   readonly #listeners: ((end: MachineEnd) => void)[] = [];
   readonly #conditionListeners: ((condition: MachineCondition) => void)[] = [];
   #accelerator: Promise<Accelerator> | null = null;
+  #closing = false;
   #closed = false;
 
   constructor(options: QemuOptions) {
@@ -347,6 +348,8 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   }
 
   async close(): Promise<void> {
+    this.#closing = true; // What powers off from now on is kept as it is, for the next one to look at.
+    await this.#announceSeen();
     this.#closed = true;
     this.#resumption.close();
     this.#kept.close();
@@ -438,7 +441,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   #watchCondition(watched: Watched): ConditionWatch {
     // QEMU stays after a power-off or a panic (`-no-shutdown`) until it was seen here.
     const quit = (): void => {
-      if (!watched.stopping) watched.qmp?.execute("quit").catch(() => undefined);
+      if (!watched.stopping && !this.#closing) watched.qmp?.execute("quit").catch(() => undefined);
     };
     const tell = (news: Omit<MachineCondition, "vm" | "incarnation">): void => {
       const { vm, incarnation } = watched;
@@ -484,6 +487,13 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     return watched.finishing;
   }
 
+  /** The next one finds no process, and cannot tell how it ended. */
+  async #announceSeen(): Promise<void> {
+    const seen = [...this.#watched.values()].filter((each) => each.finishing ?? (each.guestOff || each.dead !== null));
+    const isGone = (each: Watched): Promise<boolean> => this.#processes.waitGone(each.process, flushMs);
+    await Promise.all(seen.map(async (each) => (await isGone(each)) && this.#finish(each)));
+  }
+
   async #announceEnd(watched: Watched): Promise<void> {
     // A machine whose start failed is never announced: its starter is told.
     watched.finished = true;
@@ -497,17 +507,8 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     await removeCgroups(this.#cgroups, watched.vm);
     const byItself = !watched.stopping && (watched.guestOff || watched.dead !== null);
     this.#resumption.ended(watched.vm, watched.incarnation, byItself);
-    const ended = watched.stopping ? "stopped" : watched.guestOff ? "exited" : "crashed";
-    const detail =
-      ended === "stopped"
-        ? "stopped on request"
-        : ended === "exited"
-          ? "the guest powered itself off"
-          : watched.dead !== null
-            ? `${watched.dead}${await panicWords(watched.files)}`
-            : `its QEMU process ended unexpectedly: ${await lastWords(watched.files)}`;
-    for (const listener of this.#listeners)
-      listener({ vm: watched.vm, incarnation: watched.incarnation, ended, detail });
+    const end: MachineEnd = { vm, incarnation, ...(await howItEnded(watched)) };
+    for (const listener of this.#listeners) listener(end);
   }
 }
 
