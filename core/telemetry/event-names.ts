@@ -236,6 +236,8 @@ export const eventNames = {
     "the management controller of a host was tried, and is known from now on: host, by what, address, uuid",
   "ha/power-removed": "the management controller of a host is forgotten",
   "ha/power-off": "the power of a lost host is ordered to be cut: host, the boot that it is in",
+  "ha/power-not-cut":
+    "nobody has carried that order out, since who was to was lost as well, so it is given again: host, the boot that it is in",
   "ha/end-told":
     "the Presence group has taken that a boot of a host is over, since its power was read as off: host, boot",
   "ha/power-is-off": "the power of a lost host was read as off: host, the boot that is over",

@@ -20,19 +20,26 @@ const reading = (power: PowerReading["power"], reason: string | null = null): Po
 });
 
 /** One order under way: a test says who answers what when. */
-const begin = (due: DueOrder) => {
+const begin = (due: DueOrder, isHandedOver = true) => {
   const asked: string[] = [];
   const answers = new Map<PeerName, (said: PowerReading | null) => void>();
   const overs = new Map<PeerName, AbortSignal>();
+  const handed = new Set<PeerName>(isHandedOver ? due.by : []);
+  const back: PeerName[] = [];
   let isLate = (): void => assert.fail("nobody waits");
   const over = carryOut(
     due,
-    (by, what, over) =>
-      new Promise((resolve) => {
-        overs.set(by, over);
-        asked.push(`${by} ${what}`);
-        answers.set(by, resolve);
-      }),
+    (by, what, over) => {
+      overs.set(by, over);
+      asked.push(`${by} ${what}`);
+      return {
+        answer: new Promise((resolve) => answers.set(by, resolve)),
+        withdraw: () => {
+          back.push(by);
+          return !handed.has(by);
+        },
+      };
+    },
     () =>
       new Promise((resolve) => {
         isLate = () => resolve(undefined);
@@ -53,8 +60,13 @@ const begin = (due: DueOrder) => {
       answers.get(by)?.(said);
       await settle();
     },
+    hasIt: (by: PeerName) => handed.add(by),
+    back,
+    given: () => result?.given,
+    isAnswered: () => result?.isAnswered,
     isOver: (by: PeerName) => overs.get(by)?.aborted,
-    result: () => (result === undefined ? "none yet" : result === null ? "nobody" : `${result.by} ${result.power}`),
+    result: () =>
+      result === undefined ? "none yet" : result.said === null ? "nobody" : `${result.said.by} ${result.said.power}`,
   };
 };
 
@@ -121,6 +133,48 @@ test("where the first cannot reach the controller another one reads at once; nob
   await alone.says(h2, reading("on"));
   assert.equal(alone.result(), "host.h2 on");
   assert.equal(begin(order("read", [])).asked.length, 0);
+});
+
+test("an order that the first one does not have yet is taken back from it, and given to the second", async () => {
+  const one = begin(order("off", [h2, h3]), false);
+  await one.late();
+  assert.deepEqual([one.asked, one.back], [["host.h2 off", "host.h3 off"], [h2]]);
+  one.hasIt(h3);
+  await one.says(h3, reading("on"));
+  assert.deepEqual([one.result(), one.given()], ["host.h3 on", h3], "it has cut, so what it reads counts");
+  const refused = begin(order("off", [h2, h3], "agent"), false);
+  await refused.says(h2, null);
+  assert.deepEqual(refused.asked, ["host.h2 off", "host.h3 off"], "at once, where it cannot be reached");
+  refused.hasIt(h3);
+  await refused.says(h3, null);
+  assert.deepEqual([refused.result(), refused.given()], ["nobody", h3]);
+  const nobody = begin(order("off", [h2, h3]), false);
+  await nobody.says(h2, null);
+  await nobody.says(h3, null);
+  assert.deepEqual([nobody.result(), nobody.given()], ["nobody", null]);
+  const alone = begin(order("off", [h2]), false);
+  await alone.late();
+  assert.deepEqual(
+    [alone.result(), alone.back],
+    ["none yet", []],
+    "where there is no other one it has all of its time",
+  );
+  await alone.says(h2, null);
+  assert.deepEqual([alone.result(), alone.given()], ["nobody", null]);
+  const has = begin(order("off", [h2, h3]));
+  await has.late();
+  assert.deepEqual(has.asked, ["host.h2 off", "host.h3 read"], "one that has it may carry it out");
+  await has.says(h3, reading("on"));
+  await has.says(h2, null);
+  assert.deepEqual([has.result(), has.given(), has.isAnswered()], ["host.h3 on", h2, false]);
+  const tried = begin(order("off", [h2, h3]));
+  await tried.late();
+  await tried.says(h3, reading("on"));
+  await tried.says(h2, reading(null, "no answer"));
+  assert.deepEqual([tried.result(), tried.given(), tried.isAnswered()], ["host.h3 on", h2, true]);
+  const read = begin(order("read", [h2, h3]), false);
+  await read.late();
+  assert.deepEqual([read.asked, read.back], [["host.h2 read", "host.h3 read"], []]);
 });
 
 test("a device of an agent is asked by one at a time", async () => {

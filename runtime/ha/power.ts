@@ -17,7 +17,7 @@ import { askedBy } from "../observation/asked-by.ts";
 import { askEnds } from "../presence/ask-ends.ts";
 import type { Asked, Further } from "../process/asked.ts";
 import { listPeers } from "../transport/peers.ts";
-import { carryOut } from "./carry-out.ts";
+import { type AskedExecutor, type CarriedOut, carryOut } from "./carry-out.ts";
 
 /*
  * Power at the HA Manager's edge. Passwords are sealed with a key of this process' own directory before its service has them, and opened
@@ -39,14 +39,17 @@ const askHost = async (
   action: "read" | "off" | "try",
   controller: PowerController,
   over?: AbortSignal,
+  handsOver?: () => void,
 ): Promise<PowerReading | null> => {
   try {
     const late = AbortSignal.timeout(patienceMs);
+    const body = JSON.stringify({ action, controller });
     const answer = await peerRequest(configuration, by, {
       method: "POST",
       path: "/power",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ action, controller }),
+      headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) },
+      body,
+      ...(handsOver === undefined ? {} : { handsOver }),
       signal: over === undefined ? late : AbortSignal.any([late, over]),
     });
     const said = answer.status === 200 ? read(powerReading, JSON.parse(await answer.text())) : null;
@@ -54,6 +57,30 @@ const askHost = async (
   } catch {
     return null;
   }
+};
+
+/** Asks a host; an order to cut is sent once that host waits for it, so one that stands still or is lost does not have it. */
+export const askExecutor = (
+  configuration: ProcessConfiguration,
+  by: PeerName,
+  action: "read" | "off",
+  controller: PowerController,
+  over: AbortSignal,
+): AskedExecutor => {
+  const back = new AbortController();
+  let isHandedOver = false;
+  const handsOver = (): void => {
+    isHandedOver = true;
+  };
+  const isCut = action === "off";
+  const until = isCut ? AbortSignal.any([over, back.signal]) : over;
+  return {
+    answer: askHost(configuration, by, action, controller, until, isCut ? handsOver : undefined),
+    withdraw: () => {
+      if (!isHandedOver) back.abort();
+      return !isHandedOver;
+    },
+  };
 };
 
 /** Carries out what is due, for as long as the process lives. @returns what ends that */
@@ -64,20 +91,21 @@ export const followOrders = (configuration: ProcessConfiguration, asked: Asked, 
     const { host, nonce } = order;
     const { sealed, ...rest } = order.controller;
     const password = seal.open(sealed);
-    const said =
+    const carried: Partial<CarriedOut> =
       password === null
-        ? null
+        ? {}
         : await carryOut(
             order,
-            (executor, what, over) => askHost(configuration, executor, what, { ...rest, password }, over),
+            (executor, what, over) => askExecutor(configuration, executor, what, { ...rest, password }, over),
             (ms) => sleep(ms, undefined, { ref: false }),
           );
+    const { said = null, ...more } = carried;
     const reason =
       password === null
         ? `its password was sealed elsewhere: register the controller of ${host} anew`
         : `no host that was asked to could reach it`;
     const reading = said ?? { power: null, uuid: null, reason };
-    await asked.service?.request(toJson({ kind: "ha-power-read", host, nonce, ...reading }));
+    await asked.service?.request(toJson({ kind: "ha-power-read", host, nonce, ...reading, ...more }));
   };
   const look = async (): Promise<void> => {
     const next = toJson({ kind: "ha-power-next", under: [...under] });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
-import { request } from "node:https";
+import { createServer, request } from "node:https";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
@@ -52,6 +52,35 @@ test("a request carries the client's authenticated name, and its body as a strea
     assert.equal(response.status, 201);
     const expected = { peer: clientName, method: "POST", url: "/volumes?x=1", note: "n", received: "some bytes" };
     assert.deepEqual(JSON.parse(await response.text()), expected);
+  }
+});
+
+test("a body that is handed over is sent to a peer that waits for it, and to no other one", async () => {
+  const asked = { method: "POST", path: "/order", body: "an order", headers: { "content-length": 8 } };
+  let times = 0;
+  const handsOver = (): void => {
+    times += 1;
+  };
+  const answer = await peerRequest(client, serverName, { ...asked, handsOver });
+  const { received } = JSON.parse(await answer.text());
+  assert.deepEqual([received, times], ["an order", 1]);
+  const { configuration } = await installation.configure(peerName("host.h5"));
+  const seen: string[] = [];
+  // It stands still, or is lost, once it has the headers.
+  const silent = createServer({ ...readCredentials(configuration), requestCert: true });
+  silent.on("checkContinue", (incoming) => {
+    seen.push("headers");
+    incoming.on("data", () => seen.push("body"));
+  });
+  await new Promise<void>((resolve) => silent.listen(configuration.httpPort, configuration.address, resolve));
+  try {
+    const late = AbortSignal.timeout(500);
+    await assert.rejects(peerRequest(client, peerName("host.h5"), { ...asked, handsOver, signal: late }));
+    assert.deepEqual([seen, times], [["headers"], 1]);
+  } finally {
+    const closed = new Promise((resolve) => silent.close(resolve));
+    silent.closeAllConnections();
+    await closed;
   }
 });
 

@@ -198,6 +198,8 @@ export interface OutgoingPeerRequest {
   readonly path: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer | Readable;
+  /** The body is sent once the peer has said that it waits for it (RFC 9110, section 10.1.1), and this is called just before; else never. */
+  readonly handsOver?: () => void;
   readonly signal?: AbortSignal;
   /** The request fails after this long without a byte in either direction; 0: never. Default 60 s. */
   readonly idleTimeoutMs?: number;
@@ -274,7 +276,7 @@ const giveUpUnreached = (outgoing: ClientRequest): void => {
 export const peerRequest = async (
   configuration: ProcessConfiguration,
   peer: PeerName,
-  { method, path, headers = {}, body, signal, idleTimeoutMs = 60_000, connection }: OutgoingPeerRequest,
+  { method, path, headers = {}, body, handsOver, signal, idleTimeoutMs = 60_000, connection }: OutgoingPeerRequest,
 ): Promise<PeerResponse> => {
   const address = await findPeer(configuration, peer);
   if (!address.ok) throw new Error(address.error);
@@ -285,7 +287,7 @@ export const peerRequest = async (
     port,
     method,
     path,
-    headers,
+    headers: handsOver === undefined ? headers : { ...headers, expect: "100-continue" },
     ...(connection?.peer === peer
       ? { agent: connection.agent }
       : { agent: false, checkServerIdentity: expectCurrent(configuration, peer) }),
@@ -302,6 +304,12 @@ export const peerRequest = async (
   if (body instanceof Readable) {
     // An answer may come before the body's end; a failure of the body shows as a failure of the request.
     pipeline(body, outgoing).catch((error: Error) => outgoing.destroy(error));
+  } else if (handsOver !== undefined) {
+    outgoing.once("continue", () => {
+      handsOver();
+      outgoing.end(body);
+    });
+    outgoing.flushHeaders();
   } else {
     outgoing.end(body);
   }

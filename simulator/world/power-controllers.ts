@@ -66,9 +66,9 @@ export class PowerControllers {
       const due = (await life.request({ kind: "ha-power-next", under: [...under] })) as unknown as readonly DueOrder[];
       for (const order of due) {
         under.add(order.host);
-        void this.#carryOut(life, order).then((said) => {
+        void this.#carryOut(life, order).then(({ said, ...more }) => {
           under.delete(order.host);
-          const reading = said ?? nothing;
+          const reading = { ...(said ?? nothing), ...more };
           void life.request({
             kind: "ha-power-read",
             host: order.host,
@@ -106,7 +106,13 @@ export class PowerControllers {
     const { host } = order;
     return carryOut(
       order,
-      (by, action, over) => new Promise((resolve) => this.#ask(life, by, { host, action, over }, resolve)),
+      (by, action, over) => {
+        const isHandedOver = this.#runs(hostName(by.slice("host.".length)));
+        const answer = new Promise<PowerReading | null>((resolve) =>
+          this.#ask(life, by, { host, action, over }, resolve),
+        );
+        return { answer, withdraw: () => !isHandedOver };
+      },
       (ms) => new Promise((resolve) => void life.after(ms, () => resolve(undefined))),
     );
   }
@@ -142,8 +148,8 @@ export class PowerControllers {
     if (action === "read") read();
     else
       this.#answer(host, () => {
-        // Who asked waits no more.
-        if (!over.aborted) this.#cut(host);
+        // Who asked waits no more, or it has not come so far.
+        if (!over.aborted && this.#runs(executor)) this.#cut(host);
         read();
       });
   }

@@ -90,7 +90,7 @@ test("who did not answer is named last at the next try, who did first; and all a
   const world = begin(6);
   world.lose("h1");
   const [one = "", two = ""] = executors(world);
-  reads(world, { power: "on", by: `host.${two}` });
+  reads(world, { power: "on", by: `host.${two}`, given: `host.${one}` });
   const [now = "", behind = ""] = executors(world);
   assert.equal(now, two);
   assert.ok(behind !== one && behind !== two);

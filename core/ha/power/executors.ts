@@ -44,13 +44,12 @@ export function noteNamed({ power }: HaState, host: HostName, named: readonly Pe
   power.executors.set(host, { ...before, named, silent: isAnew ? new Set() : before.silent });
 }
 
-/** How a reading came about that was no help: of another machine; on by whom the power was to be cut. Who says so may lie, or ask somewhere else. */
+/** How a reading came about that was no help: of another machine; on by whom had the order to cut. Who says so may lie, or ask somewhere else. */
 export type NoHelp = "other" | "uncut" | null;
 /** What was read by that one of those who were named; null: none of them could say. */
 export function noteAnswered({ power }: HaState, host: HostName, by: PeerName | null, why: NoHelp = null): void {
   const { named, silent } = power.executors.get(host) ?? none;
-  // The order to cut was the first one's.
-  const helps = why === null || (why === "uncut" && by !== named[0]);
+  const helps = why === null;
   const before = by === null ? named : named.slice(0, Math.max(0, named.indexOf(by) + (helps ? 0 : 1)));
   const answered = helps ? by : null;
   const now = new Set([...silent, ...before].filter((peer) => peer !== answered));

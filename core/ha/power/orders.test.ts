@@ -178,6 +178,55 @@ test("a start repeats no order; one that did not help is given again after its t
   assert.deepEqual(due(world, 100_000), ["off 5"]);
 });
 
+/** A power that was ordered to be cut by two, and what the edge says of it. */
+const cut = (said: JsonObject): World => {
+  const world = lost();
+  reads(world, due(world).length, { power: "on", by: "host.h2" });
+  assert.deepEqual(due(world, 3500), ["off 2"]);
+  reads(world, 2, said);
+  return world;
+};
+const silence = { power: null, uuid: null, reason: "no answer" };
+
+test("an order to cut that certainly nobody was handed is given again at once, and cuts nothing by itself", () => {
+  const world = cut({ ...silence, given: null, isAnswered: false });
+  assert.deepEqual(world.events, ["ha/power-not-cut"]);
+  assert.deepEqual(due(world, 2000), ["off 3"]);
+  reads(world, 3, { ...silence, given: "host.h3", isAnswered: false });
+  assert.deepEqual(due(world, 2000), [], "somebody has it: it may be carried out");
+  assert.deepEqual(due(world, 10_000), ["read 4"]);
+  const before = lost();
+  reads(before, due(before).length, { ...silence, given: null, isAnswered: false });
+  assert.deepEqual(before.events, [], "of a reading nobody is given anything");
+});
+
+test("an order to cut whose executor said nothing more is given again once nobody can have it, and the power reads on", () => {
+  for (const said of [silence, { power: "on", by: "host.h3" }]) {
+    const world = cut({ ...said, given: "host.h2", isAnswered: false });
+    assert.deepEqual(due(world, 12_000), ["read 3"]);
+    reads(world, 3, { power: "on", by: "host.h3" });
+    assert.deepEqual(due(world, 10_000), ["read 4"], "it may still be carried out");
+    reads(world, 4, silence);
+    assert.deepEqual(due(world, 10_000), ["read 5"], "nobody has read it since");
+    reads(world, 5, { power: "on", by: "host.h3" });
+    assert.deepEqual(due(world), ["off 6"]);
+    reads(world, 6, { ...said, given: "host.h3", isAnswered: true });
+    assert.deepEqual([...due(world, 100_000)], ["read 7"]);
+    reads(world, 7, { power: "on", by: "host.h3" });
+    assert.deepEqual(due(world, 10_000), ["read 8"], "a controller that does not obey is not asked again");
+  }
+  const other = cut({ ...silence, given: "host.h2", isAnswered: false });
+  assert.deepEqual(due(other, 30_000), ["read 3"]);
+  reads(other, 3, { power: "on", by: "host.h3", uuid: "99999999-4455-6677-8899-aabbccddeeff" });
+  assert.deepEqual(due(other, 10_000), ["read 4"], "another machine's power says nothing");
+  other.restart();
+  hears(other, "h2", "h3");
+  other.lose("h1");
+  assert.deepEqual(due(other, 10_000), ["read 5"]);
+  reads(other, 5, { power: "on", by: "host.h3" });
+  assert.deepEqual(due(other, 10_000), ["read 6"], "after a start nobody knows who has it");
+});
+
 test("no power is cut of a host that is heard, in a storm, of what is held, or with nobody to carry it out", () => {
   const heard = lost();
   due(heard);

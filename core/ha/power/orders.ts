@@ -37,6 +37,8 @@ export interface DueOrder {
 
 /** A power that is looked at is looked at this often. */
 const readEveryMs = 10_000;
+/** Nobody has an order to cut before him any more: the edge waits for 12 s for an answer, and a host tries for 10 s. */
+export const voidAfterMs = 25_000;
 
 /** Answers what the edge asks, at once or, where it waits, later. @returns whether it is such a request */
 export function takePower(state: HaState, id: number, request: Json, now: Instant): boolean {
@@ -99,6 +101,7 @@ function forget({ outbox, power }: HaState, host: HostName): void {
   ] as const)
     if (records.delete(host)) write(outbox, `${kind}/${host}`, null);
   power.open.delete(host);
+  power.unanswered.delete(host);
   power.executors.delete(host);
   power.said.delete(host);
 }
@@ -128,6 +131,7 @@ function nextOrders(state: HaState, now: Instant, under: ReadonlySet<string>): r
     state.power.open.set(host, nonce);
     state.power.openedMs.set(host, now.ms);
     noteNamed(state, host, by);
+    if (order.action === "off") state.power.unanswered.delete(host);
     if (order.action === "off") log(state.outbox, "ha/power-off", { host, boot: order.boot });
     due.push({ host, nonce, action: order.action, controller, by });
   }
@@ -183,9 +187,20 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   const isThat = isAgent
     ? said.power === "on" || order.offAt !== undefined
     : typeof said.uuid === "string" && isSameUuid(said.uuid, registered.uuid);
-  const noHelp = !isThat && !isAgent ? "other" : order.action === "off" && said.power === "on" ? "uncut" : null;
+  const isOn = isThat && said.power === "on";
+  const by = typeof said.by === "string" ? peerName(said.by) : null;
+  // Null: certainly nobody has that order.
+  const given = said.given === undefined ? by : said.given;
+  const isUncut = order.action === "off" && said.power === "on" && by === given;
   if (!isRead) noteAnswered(state, host, null);
-  else if (typeof said.by === "string") noteAnswered(state, host, peerName(said.by), noHelp);
+  else if (by !== null) noteAnswered(state, host, by, !isThat && !isAgent ? "other" : isUncut ? "uncut" : null);
+  noteGiven(
+    state,
+    order,
+    said.given === null ? "nobody" : said.isAnswered === false ? "silent" : "answered",
+    isOn,
+    now,
+  );
   const why = typeof said.reason === "string" ? said.reason : "the controller does not say";
   const sentence = !isRead
     ? why
@@ -204,4 +219,29 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   power.offAskedMs.set(host, power.openedMs.get(host) ?? now.ms);
   noteOff(state, host, now);
   log(state.outbox, "ha/power-is-off", { host, boot: order.boot });
+}
+
+/**
+ * An order to cut that nobody was handed is as one that was not given. One that was handed to somebody who then said nothing is void after a while; where
+ * somebody else reads the power as on after that, it was not carried out, and is given again. That it was carried out, and somebody has
+ * switched the host on since, nobody here can tell: a host that is heard in a later boot is not asked about.
+ */
+function noteGiven(
+  { outbox, power }: HaState,
+  order: Order,
+  given: "nobody" | "answered" | "silent",
+  isOn: boolean,
+  { wallMs }: Instant,
+): void {
+  const { host, offAt } = order;
+  const isCut = order.action === "off";
+  if (isCut && given === "silent") power.unanswered.add(host);
+  else if (isCut) power.unanswered.delete(host);
+  const isVoid = isOn && offAt !== undefined && wallMs - offAt >= voidAfterMs && power.unanswered.has(host);
+  if (!isVoid && !(isCut && given === "nobody")) return;
+  power.unanswered.delete(host);
+  const { offAt: _offAt, ...rest } = order;
+  write(outbox, `order/${host}`, rest);
+  power.orders.set(host, rest);
+  log(outbox, "ha/power-not-cut", { host, boot: order.boot });
 }

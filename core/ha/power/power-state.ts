@@ -51,6 +51,8 @@ export interface PowerState {
   readonly offs: Map<HostName, PowerOff>;
   /** By host, the boot that it said last that it is in. Records `boot/<host>`. */
   readonly boots: Map<HostName, number>;
+  /** Hosts of which the order to cut was handed to somebody who has said nothing since. Not durable: after a start nobody knows. */
+  readonly unanswered: Set<HostName>;
   /** When this process heard of the last of them, monotonic ms. */
   readonly readOffMs: Map<HostName, number>;
   /** When the order was given to which that is the answer. */
@@ -75,6 +77,7 @@ export const createPower = (isElsewhere = false): PowerState => ({
   offs: new Map(),
   said: new Map(),
   boots: new Map(),
+  unanswered: new Set(),
   readOffMs: new Map(),
   offAskedMs: new Map(),
 });
