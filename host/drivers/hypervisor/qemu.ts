@@ -348,7 +348,8 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   }
 
   async close(): Promise<void> {
-    this.#closing = true; // What powers off from now on is kept as it is, for the next one to look at.
+    // What powers off from now on is kept for the next one to look at; where a process is gone it cannot tell how it ended.
+    this.#closing = true;
     await this.#announceSeen();
     this.#closed = true;
     this.#resumption.close();
@@ -487,7 +488,6 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     return watched.finishing;
   }
 
-  /** The next one finds no process, and cannot tell how it ended. */
   async #announceSeen(): Promise<void> {
     const seen = [...this.#watched.values()].filter((each) => each.finishing ?? (each.guestOff || each.dead !== null));
     const isGone = (each: Watched): Promise<boolean> => this.#processes.waitGone(each.process, flushMs);
@@ -497,18 +497,17 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
   async #announceEnd(watched: Watched): Promise<void> {
     // A machine whose start failed is never announced: its starter is told.
     watched.finished = true;
-    const { cell, vm, incarnation } = watched;
-    const said = (await watched.console?.last()) ?? null;
+    const { cell, vm, incarnation, console } = watched;
+    const said = (await console?.last()) ?? null;
     letGo(watched);
     if (cell !== null && said !== null) await this.#kept.keep({ cell, vm, incarnation }, said);
     if (this.#watched.get(watched.vm) !== watched) return;
     this.#watched.delete(watched.vm);
     await rm(watched.files.record, { force: true });
     await removeCgroups(this.#cgroups, watched.vm);
-    const byItself = !watched.stopping && (watched.guestOff || watched.dead !== null);
-    this.#resumption.ended(watched.vm, watched.incarnation, byItself);
-    const end: MachineEnd = { vm, incarnation, ...(await howItEnded(watched)) };
-    for (const listener of this.#listeners) listener(end);
+    this.#resumption.ended(vm, incarnation, !watched.stopping && (watched.guestOff || watched.dead !== null));
+    const how = await howItEnded(watched);
+    for (const listener of this.#listeners) listener({ vm, incarnation, ...how });
   }
 }
 
