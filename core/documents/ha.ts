@@ -178,6 +178,8 @@ export interface DesiredSettings {
   readonly settings: ManagerSettings;
   /** As a Placer says it (`SystemHostsShort`). Absent: as many are left as are to be, or nobody has said. */
   readonly short?: SystemHostsShort;
+  /** The cell by which people reach the cloud. Absent: there is none, or the root controller is of a version before. */
+  readonly entrance?: CellName;
 }
 /** Fewer hosts are left to the cloud's own VMs than are to be (`x.placement.systemHosts`). */
 export interface SystemHostsShort {

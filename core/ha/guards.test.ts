@@ -23,6 +23,26 @@ test("many hosts that are lost at once: tenants' VMs wait until a person has loo
   assert.deepEqual([world.stepOf("a-1"), world.state.storm], ["Fencing", null]);
 });
 
+test("the cell with the gateway is held by no storm and no number of starts, or nobody could release anything", () => {
+  const world = new World(20);
+  world.set({}, "primary");
+  world.protect("p-1", 1, "h3", "primary");
+  for (const host of ["h1", "h2", "h3"]) world.lose(host);
+  assert.deepEqual(world.state.storm?.hosts, ["h1", "h2", "h3"]);
+  assert.equal(world.stepOf("p-1"), "Fencing");
+  world.restart();
+  world.lose("h3");
+  assert.equal(world.stepOf("p-1"), "Fencing", "it is said again after a start");
+  const other = new World(20);
+  other.protect("p-1", 1, "h3", "primary");
+  for (const host of ["h1", "h2", "h3"]) other.lose(host);
+  assert.equal(other.stepOf("p-1"), "Investigating", "a positive control: a cell of that name which is not the way in");
+  other.set({}, "primary");
+  assert.equal(other.stepOf("p-1"), "Fencing", "whoever is told of it late goes on at once");
+  other.set({ maxRetries: 3 }, "Not a name");
+  assert.ok(other.events.includes("document/refused"));
+});
+
 test("that it is paused outlasts a start; three of a hundred hosts are no storm, nor are three in an hour", () => {
   const world = new World(20);
   for (const host of ["h1", "h2", "h3"]) world.lose(host);

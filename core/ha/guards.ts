@@ -72,13 +72,13 @@ export function endStorm(state: HaState): void {
 }
 
 /**
- * Why an item waits for a person; null: it does not. The root cell's VMs are held by nothing but the operator's own word: others
- * rest on them.
+ * Why an item waits for a person; null: it does not. The VMs of the root cell, on which others rest, and of the cell with
+ * the gateway, without which nobody can release anything, are held by nothing but the operator's own word.
  */
 export function heldBy(state: HaState, item: WorkItem, { wallMs }: Instant): string | null {
   if (state.storm?.asked === true)
     return "the operator has said that hosts will be switched off: `cells ha release` goes on";
-  if (item.cell === rootCell) return null;
+  if (item.cell === rootCell || item.cell === state.entrance) return null;
   if (state.storm !== null)
     return `${state.storm.hosts.length} hosts were lost within minutes (${state.storm.hosts.join(", ")}): \`cells ha release\` goes on`;
   if (item.released === true) return null;

@@ -210,6 +210,7 @@ function takeSettings(state: HaState, value: Json): void {
   state.settings = settingsFrom(said.settings);
   lookAnew(state);
   state.short = said.short ?? null;
+  state.entrance = said.entrance ?? null;
   // What was held by another number is judged anew, and the next look is due by the new time.
   for (const vm of state.active.keys()) state.dirty.add(vm);
   state.timed.clear();

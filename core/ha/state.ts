@@ -101,6 +101,8 @@ export interface HaState extends Known {
   readonly maintained: Set<HostName>;
   /** Fewer hosts are left to the cloud's own VMs than are to be; null: as many, or nobody has said. Not durable: it is desired here. */
   short: SystemHostsShort | null;
+  /** The cell by which people reach the cloud; null: none, or nobody has said. Not durable: it is desired here. */
+  entrance: CellName | null;
   /** Cells whose own HA Manager is gone, and which that is; null: that cannot be read. Not durable: it is desired here. */
   readonly unguarded: Map<CellName, PeerName | null>;
   /** What further HA Managers have open; null: that cannot be read. Not durable: it is desired here. */
@@ -215,6 +217,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     power: createPower(options.self !== servicePeer("ha-manager")),
     maintained: new Set(),
     short: null,
+    entrance: null,
     unguarded: new Map(),
     told: new Map(),
     left: new Set(),

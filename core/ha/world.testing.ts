@@ -107,8 +107,8 @@ export class World {
     this.give(input);
   }
   /** What the operator sets; null: nothing. */
-  set(settings: Json): void {
-    const value = settings === null ? null : { settings };
+  set(settings: Json, entrance?: string): void {
+    const value = settings === null ? null : { settings, ...(entrance === undefined ? {} : { entrance }) };
     const input: Input = { kind: "desired", from: peerName("controller.root"), key: "settings", value };
     this.#protected.set("settings", input);
     this.give(input);

@@ -153,6 +153,9 @@ export const pauseHa = async (context: Context): Promise<void> => {
   const report = await context.client().pauseHa();
   if (context.json) return printJson(context, report);
   for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
+  context.terminal.print(
+    "the gateway's VM waits for its machine too, and until that is on again no `cells ha release` is heard: switch it off last, and on first",
+  );
 };
 
 /** `cells ha release [VM]`. */

@@ -12,6 +12,7 @@ import {
 import { noUsage } from "../../../model/check/check-limits.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
+import { settingsKey } from "../../documents/ha.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
 import type { Effect } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
@@ -21,7 +22,7 @@ import type { ControllerRequest, ControllerResponse } from "../requests/requests
 import { servicesOf } from "../services/service-data.ts";
 import { World } from "../world.testing.ts";
 
-const [authority, cellManager] = [peerName("authority"), peerName("cell-manager")];
+const [authority, cellManager, haManager] = [peerName("authority"), peerName("cell-manager"), peerName("ha-manager")];
 const at = "10.0.0.40";
 
 /** The root cell's controller, with what it desires at others. */
@@ -58,6 +59,10 @@ class Root {
     const { state, effects } = this.#service.step(this.state, input, { ms: 1, wallMs: 1 });
     this.state = state;
     return this.#take(effects);
+  }
+  /** With high availability, as the root controller's configuration begins it. */
+  begin(): void {
+    this.#step({ kind: "request", id: 1, request: { method: "HA" } });
   }
   ask(request: ControllerRequest): string {
     const effects = this.#step({ kind: "request", id: 1, request: toJson(request) });
@@ -127,6 +132,18 @@ test("no other cell gives one, and the root cell one alone, at an address that i
   };
   assert.match(root.put({ ...taken, a: child("a", open) }), /The address `10\.0\.0\.40` is already that of/);
   assert.deepEqual(root.entrances(), []);
+});
+
+test("the HA Manager is told which cell is the way in, of which it holds nothing back", () => {
+  const root = new Root();
+  const told = (): unknown => root.desired.get(haManager)?.get(settingsKey);
+  assert.equal(root.put({ cells: { shop: child("shop") } }), "");
+  root.begin();
+  assert.equal(told(), undefined, "all as preset, and no way in");
+  assert.equal(root.put({ cells: { primary: child("primary", open), shop: child("shop") } }), "");
+  assert.deepEqual(told(), { settings: {}, entrance: "primary" });
+  assert.equal(root.put({ cells: { primary: child("primary"), front: child("front", { "x.gateway": at }) } }), "");
+  assert.deepEqual(told(), { settings: {}, entrance: "front" });
 });
 
 test("the way in stays: its cell goes only together with the coming of another", () => {

@@ -1,11 +1,13 @@
 import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, CellControllerElement, VmElement } from "../../../model/cell/cell.ts";
-import type { Ipv4 } from "../../../model/cell/identifiers.ts";
+import { namedChild } from "../../../model/cell/child-document.ts";
+import type { CellName, Ipv4 } from "../../../model/cell/identifiers.ts";
 import { isManagementSubnet } from "../../../model/check/check-management.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
+import { childName, rootCell } from "../../documents/cells.ts";
 import { isEntranceVm } from "../../documents/service-roles.ts";
 import { isObject } from "../../outbox.ts";
 import type { ElementRecord } from "../records.ts";
@@ -42,6 +44,13 @@ const gateways = (cell: Cell): readonly CellControllerElement[] =>
   [...cell.elements.values()].filter(
     (element) => element.type === "CellController" && element.gateway !== undefined,
   ) as readonly CellControllerElement[];
+
+/** Which child of the root cell is the way in, by the root cell's model; null: none is. */
+export function entranceCell(root: Cell): CellName | null {
+  const [first] = gateways(root);
+  const child = first && namedChild(first.cell, first.name, first.path.split("/").at(-1) ?? first.path);
+  return child === undefined || child === null ? null : childName(rootCell, child.label);
+}
 
 /** Why a model must not have the ways in that it has; empty if it may. */
 export function entranceRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {

@@ -1,5 +1,6 @@
 import type { Cell, HostElement, VmElement } from "../../../model/cell/cell.ts";
 import {
+  type CellName,
   type ElementPath,
   elementPath,
   type HostName,
@@ -27,6 +28,7 @@ import { type DesiredHost, type HostOffers, hostKey } from "../../documents/voca
 import { isObject } from "../../outbox.ts";
 import { deathOf } from "../../presence/group/deaths.ts";
 import type { Desires } from "../changes/desires.ts";
+import { entranceCell } from "../network/entrance.ts";
 import { actualOf, addDesire, type ControllerState, desiredNow, haManager, placer, placerOf } from "../state.ts";
 
 /*
@@ -170,9 +172,11 @@ interface Closed {
   readonly placers: ReadonlySet<PeerName>;
   readonly storageManagers: ReadonlySet<PeerName>;
   readonly haManagers: ReadonlySet<PeerName>;
+  /** The cell by which people reach the cloud; null: there is none yet. */
+  readonly entrance: CellName | null;
 }
 const closedIn = new WeakMap<Cell, Closed>();
-/** Hosts that do not take everything, and who places VMs. */
+/** Hosts that do not take everything, who places VMs, and which cell is the way in. */
 function closedOf(cell: Cell): Closed {
   const known = closedIn.get(cell);
   if (known !== undefined) return known;
@@ -198,7 +202,7 @@ function closedOf(cell: Cell): Closed {
       if (isObject(role) && typeof role.number === "number") of.add(servicePeer(name, role.number));
     }
   }
-  const found = { hosts, placers, storageManagers, haManagers };
+  const found = { hosts, placers, storageManagers, haManagers, entrance: entranceCell(cell) };
   closedIn.set(cell, found);
   return found;
 }
@@ -231,13 +235,14 @@ function placementSetIn(cell: Cell): DesiredPlacementSettings | null {
 export function isSetFor(cell: Cell, isPlacer: boolean, key: string): boolean {
   const { spareHosts = 0, ...settings } = cell.ha ?? {};
   if (key === spareKey) return spareHosts > 0;
-  return isPlacer ? placementSetIn(cell) !== null : Object.keys(settings).length > 0;
+  if (isPlacer) return placementSetIn(cell) !== null;
+  return Object.keys(settings).length > 0 || closedOf(cell).entrance !== null;
 }
 
 /** Of a host that takes everything nothing is said, and nothing of a setting that is as preset. */
 export function desireHosts(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;
-  const { hosts, placers, haManagers: all } = closedOf(state.cell);
+  const { hosts, placers, haManagers: all, entrance } = closedOf(state.cell);
   const haManagers = state.ha ? all : [];
   for (const document of hosts)
     for (const peer of [...placers, ...haManagers]) addDesire(desires, peer, hostKey(document.host), document);
@@ -249,9 +254,12 @@ export function desireHosts(state: ControllerState, desires: Desires): void {
   const short = shortIn(state, state.cell);
   const isSet = Object.keys(settings).length > 0;
   for (const peer of haManagers) {
-    // One alert for all.
-    const more = short === undefined || peer !== haManager ? {} : { short };
-    if (isSet || "short" in more)
+    const more = {
+      ...(entrance === null ? {} : { entrance }),
+      // One alert for all.
+      ...(short === undefined || peer !== haManager ? {} : { short }),
+    };
+    if (isSet || Object.keys(more).length > 0)
       addDesire(desires, peer, settingsKey, { settings, ...more } satisfies DesiredSettings);
   }
 }

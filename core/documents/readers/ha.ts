@@ -113,6 +113,7 @@ export const desiredSettings = document(
       investigators: optional(list(oneOf(...investigatorNames), investigatorNames.length)),
     }),
     short: optional(systemHostsShort),
+    entrance: optional(cellText),
   }),
 );
 export const desiredSpare = document(
