@@ -8,6 +8,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { DesiredPooled, PlacedTerms } from "../documents/pools.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
+import { allOf, type Few, putInto, takeFrom } from "./index/few.ts";
 import { machineShares, roomFor } from "./machine-memory.ts";
 
 /** Room for one VM incarnation on one host; durable until its desire goes or asks for another incarnation. */
@@ -49,8 +50,9 @@ export interface HostUse {
   /** How often their machines count (`machineShares`). */
   shares: number;
   readonly reservations: Map<Uid, Reservation>;
-  /** Of those, by cell: by path, by `x.placement.spread`, and those that keep apart from others. */
-  readonly cells: Map<CellName, CellUse>;
+  /** Of those, by cell and `x.placement.spread` (`spreadKey`), and those that keep apart from others; absent: none does. */
+  readonly spreads: Map<string, Few<Reservation>>;
+  keepingApart?: Set<Reservation>;
   readonly taken: Map<Uid, ActualTaken>;
   /** How many of all that is there ask for implicit dedication: where it is 0 nobody has to look at whose they are. */
   implicit: number;
@@ -68,7 +70,7 @@ export interface Member {
 }
 export type Members = ReadonlyMap<PeerName, ReadonlySet<Member>>;
 export interface CellUse {
-  readonly byPath: Map<string, Set<Reservation>>;
+  readonly byPath: Map<string, Few<Reservation>>;
   readonly bySpread: Map<string, Set<Reservation>>;
   readonly keepingApart: Set<Reservation>;
 }
@@ -77,16 +79,16 @@ export interface Usage extends ReadonlyMap<HostName, HostUse> {
   readonly members: ReadonlyMap<string, Members>;
   /** Kinds of groups by which other Placers have placed VMs: by name, and by whose VMs, how many. */
   readonly kinds: ReadonlyMap<string, ReadonlyMap<PeerName, ReadonlyMap<GroupKind, number>>>;
-  /** Those of all hosts by cell, as each host has its own. */
+  /** Those of all hosts by cell. */
   readonly cells: ReadonlyMap<CellName, CellUse>;
   /** Where a VM has a place, or is. */
-  readonly placesOf: ReadonlyMap<Uid, ReadonlySet<HostName>>;
+  readonly placesOf: ReadonlyMap<Uid, Few<HostName>>;
 }
 export class UsageTable extends Map<HostName, HostUse> implements Usage {
   readonly members = new Map<string, Map<PeerName, Set<Member>>>();
   readonly kinds = new Map<string, Map<PeerName, Map<GroupKind, number>>>();
   readonly cells = new Map<CellName, CellUse>();
-  readonly placesOf = new Map<Uid, Set<HostName>>();
+  readonly placesOf = new Map<Uid, Few<HostName>>();
   /** Hosts of which something else is known since it was last looked at. */
   readonly changed = new Set<HostName>();
   /** The same, since the root controller was told what stands there. */
@@ -178,7 +180,7 @@ export const noUse = (): HostUse => ({
   shares: 0,
   implicit: 0,
   reservations: new Map(),
-  cells: new Map(),
+  spreads: new Map(),
   taken: new Map(),
   members: new Map(),
 });
@@ -229,21 +231,20 @@ function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse)
   use.cpus += after.cpus - before.cpus;
   use.shares += after.shares - before.shares;
   usage.changed.add(host);
-  const places = usage.placesOf.get(vm) ?? new Set<HostName>();
-  if (use.reservations.has(vm) || use.taken.has(vm)) usage.placesOf.set(vm, places.add(host));
-  else if (places.delete(host) && places.size === 0) usage.placesOf.delete(vm);
+  if (use.reservations.has(vm) || use.taken.has(vm)) putInto(usage.placesOf, vm, host);
+  else takeFrom(usage.placesOf, vm, host);
 }
 export const reserve = (usage: UsageTable, reservation: Reservation): void =>
   change(usage, reservation.host, reservation.vm, (use) => {
     const before = use.reservations.get(reservation.vm);
-    enterCells(use.cells, before, reservation);
+    enterHost(use, before, reservation);
     enterCells(usage.cells, before, reservation);
     use.reservations.set(reservation.vm, reservation);
   });
 export const release = (usage: UsageTable, { host, vm }: Reservation): void =>
   change(usage, host, vm, (use) => {
     const before = use.reservations.get(vm);
-    enterCells(use.cells, before, undefined);
+    enterHost(use, before, undefined);
     enterCells(usage.cells, before, undefined);
     use.reservations.delete(vm);
   });
@@ -253,10 +254,20 @@ const modeAt = ({ reservations, taken }: HostUse, vm: Uid): ImplicitMode | undef
   const reserved = reservations.get(vm);
   return reserved === undefined ? taken.get(vm)?.terms?.implicit : reserved.implicit;
 };
-function enterCells(cells: HostUse["cells"], before: Reservation | undefined, after: Reservation | undefined): void {
+const spreadKey = (cell: CellName, spread: string): string => `${cell} ${spread}`;
+function enterHost(use: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
+  if (before?.spread !== undefined) takeFrom(use.spreads, spreadKey(before.cell, before.spread), before);
+  if (before !== undefined) use.keepingApart?.delete(before);
+  if (after === undefined || after.off === true) return;
+  if (after.spread !== undefined) putInto(use.spreads, spreadKey(after.cell, after.spread), after);
+  if (after.apartFrom.length === 0) return;
+  use.keepingApart ??= new Set();
+  use.keepingApart.add(after);
+}
+function enterCells(cells: UsageTable["cells"], before: Reservation | undefined, after: Reservation | undefined): void {
   if (before !== undefined && before.off !== true) {
     const ofCell = cells.get(before.cell);
-    leave(ofCell?.byPath, before.path, before);
+    if (ofCell !== undefined) takeFrom(ofCell.byPath, before.path, before);
     if (before.spread !== undefined) leave(ofCell?.bySpread, before.spread, before);
     ofCell?.keepingApart.delete(before);
     if (ofCell?.byPath.size === 0) cells.delete(before.cell);
@@ -264,7 +275,7 @@ function enterCells(cells: HostUse["cells"], before: Reservation | undefined, af
   if (after === undefined || after.off === true) return;
   const ofCell = cells.get(after.cell) ?? { byPath: new Map(), bySpread: new Map(), keepingApart: new Set() };
   cells.set(after.cell, ofCell);
-  ofCell.byPath.set(after.path, (ofCell.byPath.get(after.path) ?? new Set()).add(after));
+  putInto(ofCell.byPath, after.path, after);
   if (after.spread !== undefined)
     ofCell.bySpread.set(after.spread, (ofCell.bySpread.get(after.spread) ?? new Set()).add(after));
   if (after.apartFrom.length > 0) ofCell.keepingApart.add(after);
@@ -340,9 +351,12 @@ export function useWithout(use: HostUse, vm: Uid): HostUse {
     : { ...use, memoryMiB: use.memoryMiB - memoryMiB, cpus: use.cpus - cpus, shares: use.shares - shares };
 }
 
+/** One for all that name nothing. */
+const nothing: readonly string[] = [];
 /** `x.placement.apartFrom`: one path or several, with or without the cell's own component in front. */
 export function apartFrom(placement: Json): readonly string[] {
   const value = isObject(placement) ? placement.apartFrom : undefined;
+  if (value === undefined) return nothing;
   const all = Array.isArray(value) ? value : [value];
   return all.filter((path): path is string => typeof path === "string");
 }
@@ -372,10 +386,15 @@ export function spreadOf(placement: Json): string | null {
   return typeof group === "string" ? group : null;
 }
 /** How many others of the request's group are at a host. */
-export function besidesAt({ cells }: HostUse, { vm, cell, placement }: DesiredPlacement): number {
+export function besidesAt(use: HostUse, request: DesiredPlacement): number {
+  let count = 0;
+  for (const { vm } of spreadAt(use, request)) if (vm !== request.vm) count += 1;
+  return count;
+}
+/** All of the request's group that are at a host. */
+export function spreadAt({ spreads }: HostUse, { cell, placement }: DesiredPlacement): Iterable<Reservation> {
   const group = spreadOf(placement);
-  const there = group === null ? undefined : cells.get(cell)?.bySpread.get(group);
-  return there === undefined ? 0 : [...there].filter((each) => each.vm !== vm).length;
+  return group === null ? [] : allOf(spreads.get(spreadKey(cell, group)));
 }
 
 /** Of an incarnation that has its place at `at`. */
@@ -396,7 +415,7 @@ export function reservationOf(
     ...room,
     host,
     ...(boot === undefined ? {} : { boot }),
-    apartFrom: off === true ? [] : apartFrom(placement),
+    apartFrom: off === true ? nothing : apartFrom(placement),
     ...(spread === null ? {} : { spread }),
     ...(implicit === null ? {} : { implicit }),
     ...(groups.length === 0 ? {} : { groups: [...new Set(groups)] }),

@@ -281,7 +281,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   const vm = key.slice("placement/".length) as Uid;
   const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
   const refuse = (reason: string) =>
-    publish(state.outbox, actualKey(client, key), toActual("failed", reason, 0, null, []));
+    publish(state.outbox, actualKey(client, key), toActual("failed", reason, 0, null, noRefusals));
   if (owner !== client) {
     if (value === null) publish(state.outbox, actualKey(client, key), null);
     else refuse(`the UID ${vm} belongs to an element of another cell`);
@@ -418,7 +418,11 @@ function tryPlace(state: PlacerState, wanted: Wanted): void {
   const reason = whyNotYet(state, document) ?? whyNotKnown(state, document);
   if (reason !== null) {
     state.waiting.add(vm);
-    publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
+    publish(
+      state.outbox,
+      actualKey(client, `placement/${vm}`),
+      toActual("waiting", reason, incarnation, null, noRefusals),
+    );
     return;
   }
   const isMoved = state.next.has(vm);
@@ -474,7 +478,7 @@ function keepPlace(
 
 const sayPlaced = (state: PlacerState, reservation: Reservation): void => {
   const { client, vm, incarnation, host, boot, terms, nice, memoryMiB, cpus, off, crossed } = reservation;
-  const placed = toActual("ready", null, incarnation, host, []);
+  const placed = toActual("ready", null, incarnation, host, noRefusals);
   const asked = state.wanted.get(vm)?.document;
   const isMore = asked !== undefined && off !== true && (memoryMiB > asked.memoryMiB || cpus > asked.cpus);
   const leave = state.leaving.get(vm);
@@ -489,6 +493,8 @@ const sayPlaced = (state: PlacerState, reservation: Reservation): void => {
   };
   publish(state.outbox, actualKey(client, `placement/${vm}`), actual);
 };
+/** One for all that have a place: it is kept with what was said of each. */
+const noRefusals: ActualPlacement["refusals"] = [];
 const toActual = (
   phase: ActualPlacement["phase"],
   reason: string | null,

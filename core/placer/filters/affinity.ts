@@ -9,14 +9,19 @@ export const affinity: Filter = ({ actual, use }, request) => {
     const lifts = `leave out x.placement.host, or make room at ${pin}`;
     return { kind: "pinned", why: `x.placement.host asks for ${pin}`, lifts };
   }
-  const there = use.cells.get(request.cell);
-  // Of nearly all hosts: nothing of its cell is there.
-  if (there === undefined) return null;
+  const wished = apartFrom(request.placement);
+  // Of nearly all hosts: nobody keeps apart from anybody.
+  if (wished.length === 0 && use.keepingApart === undefined) return null;
   // Both ways, or the order of starting would decide.
-  const named = apartFrom(request.placement).flatMap((path) =>
-    [path, `${request.path.split("/")[0]}/${path}`].flatMap((each) => [...(there.byPath.get(each) ?? [])]),
+  const named =
+    wished.length === 0
+      ? []
+      : [...use.reservations.values()].filter(
+          ({ cell, path, off }) => off !== true && cell === request.cell && names(wished, request.path, path),
+        );
+  const naming = [...(use.keepingApart ?? [])].filter(
+    (other) => other.cell === request.cell && names(other.apartFrom, other.path, request.path),
   );
-  const naming = [...there.keepingApart].filter((other) => names(other.apartFrom, other.path, request.path));
   for (const other of [...named, ...naming]) {
     if (other.vm !== request.vm) {
       const its = named.includes(other) ? [`"${other.path}" out of x.placement.apartFrom`] : [];

@@ -1,8 +1,9 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import { isObject } from "../../outbox.ts";
-import { apartFrom, type Reservation, spreadOf } from "../candidate.ts";
+import { apartFrom, type Reservation, spreadAt, spreadOf } from "../candidate.ts";
 import { names } from "../filters/affinity.ts";
 import type { Asked } from "../judge.ts";
+import { allOf } from "./few.ts";
 
 export interface Special {
   readonly hosts: ReadonlySet<HostName>;
@@ -20,20 +21,22 @@ export function specialHosts({ request, usage, memberships, wishes, avoid }: Ask
     if (kind === "host affinity" && homes.size > 0)
       return { hosts: new Set(homes.keys()) as Set<HostName>, isAll: true, spread: null };
   const hosts = new Set<HostName>([...avoid] as HostName[]);
-  for (const host of usage.placesOf.get(vm) ?? []) hosts.add(host);
+  for (const host of allOf(usage.placesOf.get(vm))) hosts.add(host);
   for (const { homes } of memberships) for (const host of homes.keys()) hosts.add(host as HostName);
   for (const { homes } of wishes.groups.values()) for (const host of homes.keys()) hosts.add(host as HostName);
   const ofCell = usage.cells.get(cell);
   if (ofCell === undefined) return { hosts, isAll: false, spread: null };
   for (const named of apartFrom(placement))
     for (const each of [named, `${path.split("/")[0]}/${named}`])
-      for (const { host } of ofCell.byPath.get(each) ?? []) hosts.add(host);
+      for (const { host } of allOf(ofCell.byPath.get(each))) hosts.add(host);
   for (const other of ofCell.keepingApart) if (names(other.apartFrom, other.path, path)) hosts.add(other.host);
   const spread = spreadOf(placement);
   return { hosts, isAll: false, spread: (spread === null ? undefined : ofCell.bySpread.get(spread)) ?? null };
 }
 /** Is another of its `x.placement.spread` at that host? */
-export function isBeside({ request: { cell, placement }, usage }: Asked, host: HostName): boolean {
-  const spread = spreadOf(placement);
-  return spread !== null && usage.get(host)?.cells.get(cell)?.bySpread.has(spread) === true;
+export function isBeside({ request, usage }: Asked, host: HostName): boolean {
+  const use = usage.get(host);
+  if (use === undefined) return false;
+  for (const _other of spreadAt(use, request)) return true;
+  return false;
 }
