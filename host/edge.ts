@@ -17,6 +17,10 @@ export interface HostEdgeOptions {
   readonly status: HostObservation["status"];
   readonly counters: HostObservation["counters"];
   readonly power: PowerHand;
+  /** Absent: 10 s. */
+  readonly patienceMs?: number;
+  /** Monotonic ms. */
+  readonly now?: () => number;
 }
 interface Answer {
   readonly status: number;
@@ -24,6 +28,8 @@ interface Answer {
 }
 
 const longestBody = 1024 * 1024;
+/** From the headers of a request to the end of its body. */
+const bodyPatienceMs = 10_000;
 const longestExecMs = 600_000;
 
 /**
@@ -45,6 +51,18 @@ export const createHostEdge =
   async ({ peer, method, url, body }, response) => {
     const over = new AbortController();
     response.once("close", () => over.abort());
+    const { patienceMs = bodyPatienceMs, now = () => performance.now() } = options;
+    const beganMs = now();
+    const read = async (): Promise<string> => {
+      const late = setTimeout(() => response.req.destroy(), patienceMs);
+      return text(body).finally(() => clearTimeout(late));
+    };
+    // A host that stood still finds what was sent before; who sent it may be away without a word, and gives the order to another one.
+    const isLate = (): boolean => what === "POST /power" && now() - beganMs > patienceMs;
+    const act = async (sentence: string): Promise<Answer> =>
+      isLate()
+        ? refusal(408, "late", "the order came late, and is void: give it again")
+        : route(options, peer, what, sentence, over.signal);
     const sent = Number(response.req.headers["content-length"] ?? "0");
     const what = `${method} ${url.split("?")[0]}`;
     const answer = !["gateway", "controller", "ha-manager"].includes(kindOf(peer) ?? "")
@@ -57,7 +75,7 @@ export const createHostEdge =
         ? refusal(403, "forbidden", `${what} of a host is not for ${peer}`)
         : sent > longestBody
           ? refusal(413, "too-large", `a body has at most ${longestBody} bytes`)
-          : await route(options, peer, what, method === "POST" ? await text(body) : "", over.signal);
+          : await act(method === "POST" ? await read() : "");
     response.writeHead(answer.status, { "content-type": "application/json" });
     response.end(JSON.stringify(answer.body));
   };

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { Readable } from "node:stream";
 import { test } from "node:test";
 import type { PowerDriver } from "../../core/ha/power/controller.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { peerRequest, servePeers } from "../../runtime/http/https.ts";
+import { type PeerServer, peerRequest, servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation } from "../../runtime/installation.testing.ts";
 import { createHostEdge } from "../edge.ts";
 import { createPowerHand } from "./power-hand.ts";
@@ -52,6 +53,47 @@ test("an order is void as soon as who gave it waits no more: the host may be in 
     assert.deepEqual(asked.slice(0, 2), ["off", "void"]);
     await server.stop();
   } finally {
+    await installation.remove();
+  }
+});
+
+test("an order that a host finds after it stood still is void, and one whose sender is away is not waited for", async () => {
+  const installation = await createTestInstallation("late-order");
+  let server: PeerServer | undefined;
+  try {
+    const [host, manager] = [peerName("host.h2"), peerName("ha-manager")];
+    const { configuration } = await installation.configure(host);
+    const { configuration: own } = await installation.configure(manager);
+    const { asked, power } = createDriver();
+    let nowMs = 0;
+    const patience = { now: () => nowMs, patienceMs: 400 };
+    server = await servePeers(configuration, createHostEdge({ power, ...patience } as never));
+    const give = async (stoodMs: number): Promise<number | undefined> => {
+      const answer = peerRequest(own, host, {
+        method: "POST",
+        path: "/power",
+        body: JSON.stringify({ action: "off", controller }),
+        handsOver: () => {
+          nowMs += stoodMs;
+        },
+        signal: AbortSignal.timeout(2000),
+      });
+      return (await answer.catch(() => undefined))?.status;
+    };
+    assert.deepEqual([await give(401), asked], [408, []]);
+    assert.equal(await give(399), undefined);
+    assert.equal(asked[0], "off", "a positive control");
+    const body = new Readable({ read: () => undefined });
+    body.push("{");
+    const silent = peerRequest(own, host, {
+      method: "POST",
+      path: "/power",
+      body,
+      signal: AbortSignal.timeout(20_000),
+    });
+    await assert.rejects(silent, (error: Error) => !/abort/.test(error.message));
+  } finally {
+    await server?.stop();
     await installation.remove();
   }
 });
