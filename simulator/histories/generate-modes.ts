@@ -3,16 +3,20 @@ import { type CellText, formatCell, type MachineText, parseCell, type RuleText, 
 import type { History, HistoryStep } from "../world/history.ts";
 import type { FaultKind } from "./fault-kinds.ts";
 
-type Frame = Pick<History, "cells" | "untilMs"> & { readonly faults: readonly FaultKind[] };
+type Frame = Pick<History, "hosts" | "cells" | "untilMs"> & { readonly faults: readonly FaultKind[] };
 
 /**
- * Has the mode EDGE make the networks of some histories' last cells: what such a cell cannot ask for is left out of its texts, and its
+ * Has the mode EDGE, or MANAGED-NOVLAN with one network host or two, make the networks of some histories' last cells: what such a cell cannot ask for is left out of its texts, and its
  * rules are about its machines' subnets. Trouble of the Network View Manager comes beside the others. What has no such cell is to the byte
  * what it would be without.
- * @returns of how many cells
+ * @returns of how many cells, and how many hosts are network hosts
  */
-export const withModes = (steps: HistoryStep[], random: Random, { cells, untilMs, faults }: Frame): number => {
-  if (!random.chance(0.25)) return 0;
+export const withModes = (
+  steps: HistoryStep[],
+  random: Random,
+  { hosts, cells, untilMs, faults }: Frame,
+): Pick<History, "edge" | "carriers"> => {
+  if (!random.chance(0.25)) return {};
   const edge = random.between(1, Math.max(1, cells - 1));
   // Each machine of such a subnet has an elastic address.
   const elastic = random.chance(0.5) ? [`net${random.between(0, 1)}`] : [];
@@ -33,8 +37,15 @@ export const withModes = (steps: HistoryStep[], random: Random, { cells, untilMs
     const words = trouble === copied ? trouble : `${trouble} for ${random.between(50, 6000)}`;
     steps.push({ atMs, words: words.split(" ") });
   }
-  return edge;
+  return { edge, ...carriersOf(random.fork("network hosts"), hosts) };
 };
+
+/** Three hosts at least are nodes: machines that keep apart have room while one is away. */
+function carriersOf(random: Random, hosts: number): Pick<History, "carriers"> {
+  const most = Math.min(2, hosts - nodes);
+  return most > 0 && random.chance(0.4) ? { carriers: random.between(1, most) } : {};
+}
+const nodes = 3;
 
 const self = "network-view-manager";
 /** An older store is put back from it. */

@@ -81,7 +81,7 @@ export const generateHistory = ({
     if (verb === "apply" && cell !== "root" && patches.chance(0.3))
       all[index] = { ...step, words: ["patch", ...step.words.slice(1)] };
   });
-  const edge = isAdministered ? 0 : withModes(all, random.fork("modes"), { cells, untilMs, faults });
+  const modes = isAdministered ? {} : withModes(all, random.fork("modes"), { hosts, cells, untilMs, faults });
   all.sort((a, b) => a.atMs - b.atMs);
   const slices = random.fork("slices").chance(0.4);
   const operator = faults.includes("store");
@@ -92,7 +92,7 @@ export const generateHistory = ({
     ...haManagers,
     slices,
     ...(isAdministered ? { root: true as const } : {}),
-    ...(edge > 0 ? { edge } : {}),
+    ...modes,
   };
   return { hosts, servers, cells, services, seed, memoryMiB, ...are, untilMs, steps: all };
 };

@@ -7,6 +7,7 @@ import { isLearnt } from "../../../model/cell/network/modes.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Installation } from "../../world/installation.ts";
 import { ofTheSite } from "../../world/modes/agent.ts";
+import type { ModeTruth } from "../../world/truth.ts";
 import type { Invariant } from "../invariant.ts";
 
 const manager = peerName("network-view-manager");
@@ -34,9 +35,28 @@ const shownOf = (installation: Installation, vm: Uid): Json => saidToCell(instal
 export const addressesOfModes: Invariant = {
   number: 81,
   title: "in a mode no address has two owners, and none is lost",
-  watch: ({ truth, installation }, verdict) => {
+  watch: ({ kernel, truth, installation }, verdict) => {
+    const last = new Map<string, { readonly instance: string; readonly host: HostName; readonly mode: ModeTruth }>();
+    /** By host, what it has in place, or had when its power went. */
+    const lived = new Map<string, ModeTruth | undefined>();
+    kernel.watchers.push({
+      stepped: (who) => {
+        if (who.startsWith("host.")) lived.set(who, truth.dataplanes.get(who.slice("host.".length) as HostName)?.mode);
+      },
+    });
+    /** It has lost its power with the address in place, and has not been back: it cannot have said that it is gone. */
+    const isLostWith = (address: string, instance: string, host: HostName, mode: ModeTruth): boolean =>
+      !kernel.network.isUp(host) && mode.addresses.get(address) === instance && lived.get(`host.${host}`) === mode;
     truth.watchers.push({
       addressPlaced: (host, address, instance) => {
+        const before = last.get(address);
+        if (
+          before !== undefined &&
+          before.instance !== instance &&
+          isLostWith(address, before.instance, before.host, before.mode)
+        )
+          kernel.log("invariant", "reused-after-a-fence", { address, from: before.host, at: host });
+        last.set(address, { instance, host, mode: truth.dataplane(host).mode });
         for (const [other, { mode }] of truth.dataplanes) {
           const owner = mode.addresses.get(address);
           if (owner !== undefined)
