@@ -35,4 +35,14 @@ test("the first load is small, and so is what each further page brings", async (
     const brings = octets([...(await needs(page))].filter((name) => !first.has(name)));
     assert.ok(brings > 0 && brings <= furtherPage, `${page}: ${brings} octets`);
   }
+  // What a page has come later, as the language of specifications, is as small.
+  const later = new Set<string>();
+  for (const page of pages)
+    for (const [, name = ""] of (await readFile(join(directory, page), "utf8")).matchAll(/import\("\.\/([\w.-]+)"\)/g))
+      later.add(name);
+  assert.ok(later.size > 0);
+  for (const name of later) {
+    const brings = octets([...(await needs(name))].filter((each) => !first.has(each)));
+    assert.ok(brings > 0 && brings <= furtherPage, `${name}: ${brings} octets`);
+  }
 });

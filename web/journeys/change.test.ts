@@ -41,9 +41,43 @@ test("a cell is written, an error mended, planned, applied and followed to ready
     .first()
     .waitFor();
   await expect(/400/);
+  // It is written anew with what is offered: a type with what it needs, and an attribute with its values.
   await editor(page).focus();
   await page.keyboard.press("Control+A");
-  await page.keyboard.insertText(tea("  pot extends VM { x.memory 64; }"));
+  await page.keyboard.insertText("// Comments are kept.\ntea extends Cell {\n  pot extends ");
+  await page.keyboard.press("Control+Space");
+  const chosen = page.getByRole("listbox", { name: "What could stand here" }).getByRole("option", { selected: true });
+  await chosen.waitFor();
+  await page.evaluate(axe);
+  const kept = await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))");
+  assert.deepEqual(kept, [], "nobody is kept out of the list");
+  const active = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))?.textContent";
+  await page.keyboard.type("Vo");
+  await chosen.getByText("Volume", { exact: true }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await eventually("the next one is chosen, and read aloud", async () =>
+    /^Volume[A-Z]\w+ /.test(String(await page.evaluate(active))),
+  );
+  await page.keyboard.press("Escape");
+  await chosen.waitFor({ state: "detached" });
+  await page.keyboard.press("Backspace");
+  await page.keyboard.press("Backspace");
+  await page.keyboard.type("VM");
+  await page.keyboard.press("Control+Space");
+  await chosen.getByText("VM", { exact: true }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("64");
+  await page.keyboard.press("End");
+  await page.keyboard.type(" x.desi");
+  await page.keyboard.press("Control+Space");
+  await chosen.getByText("x.desiredState", { exact: true }).waitFor();
+  await page.getByText(/could stand here\..*Default/).waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("\n}\n");
+  assert.match(await editor(page).inputValue(), /pot extends VM \{\n\tx\.memory 64; x\.desiredState "on";\n\}\n\}\n$/);
+  await page.keyboard.press("Tab");
+  assert.notEqual(await page.evaluate("document.activeElement.tagName"), "TEXTAREA", "nobody is held in it");
   await page.getByRole("button", { name: "Plan", exact: true }).focus();
   await page.keyboard.press("Enter");
   await apply(page).waitFor();

@@ -3,6 +3,7 @@ import { bundleMediaType, type Changed } from "../../model/api.ts";
 import { ask, askOnce, type Refused } from "../data/api.ts";
 import { loadText, type Text } from "../data/text.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
+import { EditorText } from "../parts/editor-text.tsx";
 import { MachineForm } from "../parts/machine-form.tsx";
 import { nameOf, type PageProps } from "../parts/page-props.ts";
 import { Fault, OpenedShown, PlanShown, refusedBy } from "../parts/plan.tsx";
@@ -169,14 +170,7 @@ function Editor({ cell, who }: { cell: string; who: string }) {
         <label htmlFor={field} className="hidden">
           Text of the specification
         </label>
-        <textarea
-          id={field}
-          className="editor"
-          value={text}
-          spellCheck={false}
-          rows={24}
-          onChange={(event) => editing.setText(event.target.value)}
-        />
+        <EditorText id={field} main={main} text={text} onText={editing.setText} />
         <MachineForm
           cell={cell}
           onAdd={(wanted) => {
