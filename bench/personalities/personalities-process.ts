@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { request } from "node:https";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { World } from "../../core/controller/world.testing.ts";
 import { openIndex } from "../../gateway/caas/volumes/search.ts";
@@ -23,6 +24,7 @@ import { heapOptions } from "../../runtime/life/heap.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { readCredentials } from "../../runtime/transport/mutual-tls.ts";
 import { percentile, residentMiBOf } from "../measure.ts";
+import { asksSteadily, beside, flood, hold } from "./connections.ts";
 
 /* One measurement in a process of its own, whose processor time is that of what is measured. The answer is one line of JSON. */
 const cpuMs = (since?: NodeJS.CpuUsage): number => {
@@ -91,7 +93,7 @@ async function withCells<T>(count: number, serve: boolean, work: (standing: Stan
   const installation = await createTestInstallation("bench-personalities");
   const ends: (() => unknown)[] = [];
   try {
-    const credentialHashes = [hashCredential("operator")];
+    const credentialHashes = ["operator", "neighbour"].map(hashCredential);
     const cells = Array.from({ length: 25 }, (_, at) => `c${at}`);
     for (const [at, cell] of cells.entries()) {
       const world = new World({ cell: cellName(cell) });
@@ -159,8 +161,13 @@ const listing = (count: number): Promise<Readonly<Record<string, number>>> =>
     return { wallMs: percentile(walls, 0.5), cpuMs: percentile(cpus, 0.5), firstMs: walls[0] ?? 0 };
   });
 
-/** CaaS as a process of its own: idle, and when all VMs were listed through it, page by page, three times. */
-const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
+interface Caas {
+  readonly pid: number;
+  readonly port: number;
+  readonly page: Page;
+}
+/** CaaS as a process of its own before that gateway, once it answers. */
+const withCaas = <T>(count: number, work: (caas: Caas) => Promise<T>): Promise<T> =>
   withCells(count, true, async ({ app, installation, configuration }) => {
     const port = await freePort();
     await app.listen({ host: "127.0.0.1", port });
@@ -195,13 +202,57 @@ const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
           .then(() => true)
           .catch(() => false),
       );
-      await new Promise((resolve) => setTimeout(resolve, 5000));
-      const idle = residentMiBOf(child.pid ?? 0);
-      for (let round = 0; round < 3; round += 1) await listAll(count, page);
-      return { idleMiB: idle.now, mostMiB: residentMiBOf(child.pid ?? 0).most };
+      return await work({ pid: child.pid ?? 0, port: own, page });
     } finally {
       child.kill();
       await once(child, "exit");
+    }
+  });
+
+/** Idle, and when all VMs were listed through it, page by page, three times. */
+const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
+  withCaas(count, async ({ pid, page }) => {
+    await sleep(5000);
+    const idle = residentMiBOf(pid);
+    for (let round = 0; round < 3; round += 1) await listAll(count, page);
+    return { idleMiB: idle.now, mostMiB: residentMiBOf(pid).most };
+  });
+
+/** How much more CaaS has at most while so many connections come that ask nothing. */
+const connections = (count: number): Promise<Readonly<Record<string, number>>> =>
+  withCaas(25, async ({ pid, port }) => {
+    await sleep(5000);
+    const before = residentMiBOf(pid).now;
+    const holder = beside(["hold", String(port), String(count)]);
+    try {
+      const said = await holder.said;
+      return { ...said, moreMiB: residentMiBOf(pid).most - before };
+    } finally {
+      await holder.end();
+    }
+  });
+
+/** What one client waits for its answers, alone, and while another one asks as fast as it can. */
+const neighbour = (count: number): Promise<Readonly<Record<string, number>>> =>
+  withCaas(25, async ({ port }) => {
+    const asked = (credential: string) => [String(port), "/cells/c0/elements?type=VM&limit=10", credential];
+    const ask = async (): Promise<Readonly<Record<string, number>>> => {
+      const asker = beside(["steadily", ...asked("neighbour"), String(count)]);
+      try {
+        return await asker.said;
+      } finally {
+        await asker.end();
+      }
+    };
+    await ask();
+    const { p99Ms: aloneMs = Number.NaN } = await ask();
+    const other = beside(["flood", ...asked("operator"), "16"]);
+    try {
+      await sleep(3000);
+      const { p99Ms: besideMs = Number.NaN } = await ask();
+      return { aloneMs, besideMs };
+    } finally {
+      await other.end();
     }
   });
 
@@ -245,14 +296,23 @@ function writers(count: number, by: "test" | "version"): Readonly<Record<string,
   return { cpuMs: tookMs, again, lost: done - counted };
 }
 
-const [what = "", count = "0", how = "test"] = process.argv.slice(2);
-const answers: Readonly<
-  Record<string, () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>>
-> = {
+const [what = "", count = "0", how = "test", credential = "", more = ""] = process.argv.slice(2);
+const asked = { port: Number(count), path: how, credential };
+const answers: Readonly<Record<string, () => unknown>> = {
   search: () => search(Number(count)),
   listing: () => listing(Number(count)),
   memory: () => memory(Number(count)),
   writers: () => writers(Number(count), how === "version" ? "version" : "test"),
+  connections: () => connections(Number(count)),
+  neighbour: () => neighbour(Number(count)),
+  // What these three ask of a door is said beside them.
+  hold: async () => {
+    process.stdout.write(`${JSON.stringify(await hold(Number(count), Number(how)))}\n`);
+    // It holds them until it is ended.
+    return new Promise(() => setInterval(() => undefined, 1000));
+  },
+  flood: () => flood(asked, Number(more)),
+  steadily: () => asksSteadily(asked, Number(more)),
 };
 process.stdout.write(`${JSON.stringify(await answers[what]?.())}\n`);
 process.exit(0);

@@ -8,6 +8,34 @@ const measured = (...asked: readonly (string | number)[]): Promise<Measures> =>
   reportOf(join(import.meta.dirname, "personalities-process.ts"), ...asked);
 const of = (measures: Measures, name: string): number => measures[name] ?? Number.NaN;
 
+/** CaaS as a process: what connections cost that ask nothing, and what one client costs another. */
+async function measureDoor({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const idle = quick ? 500 : 10_000;
+  say(`${idle} connections that ask nothing`);
+  const come = await measured("connections", idle);
+  const held = figureOf(
+    `${idle} idle connections: memory of CaaS beside its own`,
+    "MiB",
+    of(come, "moreMiB"),
+    120,
+    `${of(come, "opened")} were opened, ${of(come, "standing")} stand; who is idle longest goes`,
+  );
+
+  say("a client at full rate, and its neighbour");
+  const waits: Measures[] = [];
+  for (let round = 0; round < (quick ? 1 : 3); round += 1) waits.push(await measured("neighbour", quick ? 50 : 150));
+  const times = waits.map((each) => of(each, "besideMs") / of(each, "aloneMs"));
+  const waited: Figure = {
+    what: "a client at full rate: another's p99, against alone",
+    unit: "×",
+    value: median(times),
+    range: rangeOf(times),
+    atMost: 2,
+    note: `wall time; alone ${median(waits.map((each) => of(each, "aloneMs"))).toFixed(1)} ms`,
+  };
+  return [held, waited];
+}
+
 async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
   const { quick, say } = options;
   const figures: Figure[] = [];
@@ -36,6 +64,8 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
   const held = await measured("memory", vms);
   figure("CaaS as a process, resident, idle", "MiB", of(held, "idleMiB"), 60);
   figure(`the most while ${vms} VMs are listed through it`, "MiB", of(held, "mostMiB"), 120);
+
+  figures.push(...(await measureDoor(options)));
 
   say("writers of one cell");
   let [lost, again] = [0, 0];
@@ -73,6 +103,6 @@ export const personalities: Bench = {
   method:
     "Each in a process of its own. Lists: a gateway and the controllers of 25 cells over mutual TLS, all in one process, pages of 1,000, the median of five. " +
     "Searches: a thousand by people of a hundred accounts, by words, tags and names, 100 answers at most. Writers: all 16 have read before any of them " +
-    "writes, at the controller's step function. Memory: CaaS as a process, before that gateway in another one. Harvests: in a cloud of processes (root).",
+    "writes, at the controller's step function. Memory: CaaS as a process, before that gateway in another one. Idle connections and a neighbour's p99: at the same, over loopback, the clients as processes of their own. Harvests: in a cloud of processes (root).",
   run: measureAll,
 };

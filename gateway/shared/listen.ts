@@ -3,6 +3,7 @@ import type { SecureContext } from "node:tls";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { type Credentials, followCredentials, readCredentials } from "../../runtime/transport/mutual-tls.ts";
+import { boundIdle, mostIdle } from "./idle.ts";
 
 /** What a client never begins to ask ends; a session or an upload may last. */
 const headersTimeoutMs = 30_000;
@@ -17,15 +18,21 @@ const shown = ({ cert, ca, key, minVersion }: Credentials): Omit<Credentials, "c
 /**
  * HTTPS with the certificate of this process, whichever that is by then. Clients show a credential and no certificate.
  * @param contextFor another one for who asks for this name; null: for nobody
+ * @param idle so many connections that ask nothing are kept
  */
 export const overTls =
-  (configuration: ProcessConfiguration, contextFor?: (name: string) => SecureContext | null): FastifyServerFactory =>
+  (
+    configuration: ProcessConfiguration,
+    contextFor?: (name: string) => SecureContext | null,
+    idle: number = mostIdle,
+  ): FastifyServerFactory =>
   (handler) => {
     const byName: Pick<ServerOptions, "SNICallback"> =
       contextFor === undefined ? {} : { SNICallback: (name, done) => done(null, contextFor(name) ?? undefined) };
     const server: Server = createServer({ ...shown(readCredentials(configuration)), ...byName }, handler);
     server.requestTimeout = 0;
     server.headersTimeout = headersTimeoutMs;
+    boundIdle(server, idle);
     const forget = followCredentials(configuration, (renewed) => server.setSecureContext(shown(renewed)));
     server.once("close", forget);
     return server;
