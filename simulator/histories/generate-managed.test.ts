@@ -5,8 +5,8 @@ import { runHistory } from "../run.ts";
 import { managedHistory } from "./generate-managed.ts";
 import { withModes } from "./generate-modes.ts";
 
-/** `CELLS_SEEDS=FIRST-LAST`: those in place of a few. */
-const [first = 1, last = 4] = (process.env.CELLS_SEEDS ?? "1-4").split("-").map(Number);
+/** `CELLS_SEEDS=FIRST-LAST`: those in place of a few, in which each premise holds. */
+const [first = 19, last = 21] = (process.env.CELLS_SEEDS ?? "19-21").split("-").map(Number);
 
 test("on MANAGED no address has two owners and none is lost, whichever hosts are lost, fenced and used again", async () => {
   const counted = { carried: 0, takeovers: 0, fenced: 0, reused: 0, moved: 0, addresses: 0 };

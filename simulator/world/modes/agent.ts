@@ -85,7 +85,14 @@ export class ModeAgent {
       running.view = view;
       if (running.hasBegun) this.#wake(life, running);
     };
-    return { cluster, peer: this.#options.peer, onView, onLease: (leftMs) => this.#hold(leftMs) };
+    const onLease = (leftMs: number | null): void => {
+      this.#hold(leftMs);
+      // Its last look may have been without one.
+      const { host, truth } = this.#options;
+      if (running.hasBegun && leftMs !== null && this.#isHeld && truth.dataplane(host).mode.carries === null)
+        this.#wake(life, running);
+    };
+    return { cluster, peer: this.#options.peer, onView, onLease };
   }
   /** Addresses on a device have a lifetime there, in whole seconds, and end with it. */
   #hold(leftMs: number | null): void {
