@@ -187,6 +187,30 @@ test("a guest that reboots goes on and is counted; one that panics has crashed, 
   await second.close();
 });
 
+test("a QEMU that answers nothing holds up nobody who lists the others after a restart", {
+  timeout: 60_000,
+}, async () => {
+  const options = { runDirectory: join(directory, "silent") };
+  const vm = uid("c1-19");
+  const first = createQemuDriver(options);
+  await first.start(machine(vm, 1, await sectorDisk("silent-listed.img", idle)));
+  const [found] = await first.list();
+  await first.close();
+  const pid = found?.pid ?? 0;
+  process.kill(pid, "SIGSTOP");
+  const second = createQemuDriver(options);
+  try {
+    const listed = await Promise.race([second.list(), sleep(20_000, "nothing", { ref: false })]);
+    assert.deepEqual(listed, [found], "what lives must be known");
+    process.kill(pid, "SIGCONT");
+    while (second.console(vm) === null) await sleep(20);
+  } finally {
+    process.kill(pid, "SIGCONT");
+    await second.stop(vm, 0);
+    await second.close();
+  }
+});
+
 test("a machine whose disk gives errors stands still, says which disk, and goes on by itself once it works", async () => {
   const driver = createQemuDriver({ runDirectory: join(directory, "run") });
   const vm = uid("c1-6");

@@ -151,10 +151,8 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
 
   async list(): Promise<readonly FoundMachine[]> {
     const names = await readdir(this.#machines).catch(() => []);
-    for (const name of names) {
-      const vm = uid(name);
-      if (!this.#watched.has(vm)) await this.#adopt(vm);
-    }
+    const unknown = names.map((name) => uid(name)).filter((vm) => !this.#watched.has(vm));
+    await Promise.all(unknown.map((vm) => this.#adopt(vm)));
     return [...this.#watched.values()]
       .filter((watched) => isAlive(watched.process))
       .map(({ vm, incarnation, process, ending }) => ({
@@ -410,8 +408,9 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     this.#watched.set(vm, watched);
     // Connecting would let its CPUs run.
     if (ending) return watched;
-    // Watched even if its control socket does not answer now: what lives must be known.
-    await this.#connect(watched, 5000).catch(() => this.#reconnect(watched));
+    // Watched even if its control socket does not answer now: what lives must be known. The others do not wait for it.
+    const connected = this.#connect(watched, silentMs).catch(() => this.#reconnect(watched));
+    await inTime(connected, silentMs).catch(() => undefined);
     return watched;
   }
 
