@@ -81,7 +81,7 @@ export interface RunningDisplay {
 export interface HypervisorDriver {
   /** Boots a tiny payload with a deadline; the device file's existence proves nothing. The answer is remembered. */
   accelerator(): Promise<Accelerator>;
-  /** Machines that run now; also starts watching each for its end. */
+  /** Machines that run now, or whose end is still to be announced; also starts watching each for its end. */
   list(): Promise<readonly FoundMachine[]>;
   /**
    * Resolves when the guest's CPUs run, with a sentence if it had to boot though "resume" was desired, else null; a resumed

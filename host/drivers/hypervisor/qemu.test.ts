@@ -12,7 +12,7 @@ import { machineIdentity, setprivArguments } from "../unix-users.ts";
 import type { HypervisorDriver, MachineCondition, MachineEnd, MachineSpecification } from "./driver.ts";
 import { machineFiles } from "./launch.ts";
 import { startHalfGone, stuckProcesses } from "./process/process.testing.ts";
-import { findByArgument, isAlive, NotConfirmedGone } from "./process/process.ts";
+import { findByArgument, isAlive, NotConfirmedGone, type ProcessIdentity, processControl } from "./process/process.ts";
 import { createQemuDriver } from "./qemu.ts";
 
 // Boot sectors, real mode. Writes "U" to COM1, then halts for good.
@@ -184,6 +184,34 @@ test("a guest that reboots goes on and is counted; one that panics has crashed, 
   assert.equal((await second.list())[0]?.incarnation, 3);
   assert.equal((await later).ended, "crashed");
   await second.stop(vm, 0);
+  await second.close();
+});
+
+test("a machine that has ended is listed until its end was announced: whoever lists would take it for lost meanwhile", async () => {
+  const options = { runDirectory: join(directory, "listed") };
+  const vm = uid("c1-13");
+  const first = createQemuDriver(options);
+  await first.start(machine(vm, 1, await sectorDisk("panic-listed.img", panic)));
+  await first.close();
+  let goOn = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const waitGone = async (target: ProcessIdentity, ms: number): Promise<boolean> => {
+    await held;
+    return processControl.waitGone(target, ms);
+  };
+  const second = createQemuDriver({ ...options, processes: { ...processControl, waitGone } });
+  const end = endsOf(second).next();
+  const [found] = await second.list();
+  const gone = findByArgument(
+    `socket,id=qmp,path=${machineFiles(join(options.runDirectory, "vms"), vm).qmp},server=on,wait=off`,
+  );
+  while (gone !== null && isAlive(gone)) await sleep(5);
+  assert.deepEqual(await second.list(), [found]);
+  assert.equal(found?.incarnation, 1);
+  goOn();
+  assert.deepEqual([(await end).ended, await second.list()], ["crashed", []]);
   await second.close();
 });
 

@@ -154,7 +154,7 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     const unknown = names.map((name) => uid(name)).filter((vm) => !this.#watched.has(vm));
     await Promise.all(unknown.map((vm) => this.#adopt(vm)));
     return [...this.#watched.values()]
-      .filter((watched) => isAlive(watched.process))
+      .filter((watched) => !watched.ending || isAlive(watched.process))
       .map(({ vm, incarnation, process, ending }) => ({
         vm,
         incarnation,
@@ -500,12 +500,13 @@ class QemuDriver implements HypervisorDriver, DiskCounts {
     const said = (await console?.last()) ?? null;
     letGo(watched);
     if (cell !== null && said !== null) await this.#kept.keep({ cell, vm, incarnation }, said);
-    if (this.#watched.get(watched.vm) !== watched) return;
-    this.#watched.delete(watched.vm);
+    if (this.#watched.get(vm) !== watched) return;
     await rm(watched.files.record, { force: true });
-    await removeCgroups(this.#cgroups, watched.vm);
+    await removeCgroups(this.#cgroups, vm);
     this.#resumption.ended(vm, incarnation, !watched.stopping && (watched.guestOff || watched.dead !== null));
     const how = await howItEnded(watched);
+    // Not before: whoever lists meanwhile would take it for lost, and how it ended would be heard by nobody.
+    if (this.#watched.get(vm) === watched) this.#watched.delete(vm);
     for (const listener of this.#listeners) listener({ vm, incarnation, ...how });
   }
 }
