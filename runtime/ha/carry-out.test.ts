@@ -179,8 +179,16 @@ test("an order that the first one does not have yet is taken back from it, and g
 
 test("a device of an agent is asked by one at a time", async () => {
   const one = begin(order("off", [h2, h3], "agent"));
-  await assert.rejects(one.late(), /nobody waits/);
+  await one.late();
   assert.deepEqual(one.asked, ["host.h2 off"]);
   await one.says(h2, null);
   assert.deepEqual(one.asked, ["host.h2 off", "host.h3 read"]);
+  const read = begin(order("read", [h2, h3], "agent"));
+  await read.late();
+  assert.deepEqual(read.asked, ["host.h2 read"]);
+  await read.says(h2, reading("on"));
+  assert.equal(read.result(), "host.h2 on");
+  const lost = begin(order("off", [h2, h3], "agent"), false);
+  await lost.late();
+  assert.deepEqual(lost.asked, ["host.h2 off", "host.h3 off"], "who does not have the order is not there");
 });

@@ -52,15 +52,16 @@ async function firstToSay(
   const isCut = action === "off";
   const ordered = ask(first, action);
   const reading = saidBy(first, ordered);
-  // The device of an agent may let one in at a time.
-  const isOneAtATime = controller.kind === "agent";
-  const early = await Promise.race([reading, ...(isOneAtATime ? [] : [after(executorPatienceMs).then(() => null)])]);
+  const early = await Promise.race([reading, after(executorPatienceMs).then(() => null)]);
   if (early !== null && early.power !== null) return { said: early, given: isCut ? first : null, isAnswered: true };
   if (isCut && second !== undefined && ordered.withdraw()) {
     const instead = ask(second, action);
     const said = await saidBy(second, instead);
     return { said, given: said === null && instead.withdraw() ? null : second, isAnswered: said !== null };
   }
+  // The device of an agent may let one in at a time: whoever may be there has all of his time.
+  const alone = controller.kind === "agent" ? await reading : null;
+  if (alone !== null && alone.power !== null) return { said: alone, given: isCut ? first : null, isAnswered: true };
   let isAnswered = false;
   const answered = reading.then((said) => {
     isAnswered = said !== null;
