@@ -227,6 +227,28 @@ test("an order to cut whose executor said nothing more is given again once nobod
   assert.deepEqual(due(other, 10_000), ["read 6"], "after a start nobody knows who has it");
 });
 
+test("an order that may have been carried out since is not given again: by what was asked before nobody could have it, or of a power that was off", () => {
+  const silent = { given: "host.h2", isAnswered: false };
+  const early = cut({ ...silence, ...silent });
+  assert.deepEqual(due(early, 16_000), ["read 3"]);
+  early.ms += 10_000;
+  reads(early, 3, { power: "on", by: "host.h3" });
+  assert.deepEqual(due(early), ["read 4"], "it may have been cut since it was read");
+  reads(early, 4, { power: "on", by: "host.h3" });
+  assert.deepEqual(due(early), ["off 5"], "a positive control");
+  const world = lost();
+  reads(world, due(world).length, { power: "on", by: "host.h2" });
+  assert.deepEqual(due(world, 3500), ["off 2"]);
+  world.ms += 1;
+  world.protect("a-2", 1, "h1", "shop", { boot: 8 });
+  reads(world, 2, { power: "off", by: "host.h3", ...silent });
+  assert.deepEqual([world.stepOf("a-1"), world.stepOf("a-2")], ["Restarting", "Fencing"]);
+  assert.deepEqual(due(world, 30_000), ["read 3"]);
+  reads(world, 3, { power: "on", by: "host.h3" });
+  assert.deepEqual(world.events, [], "somebody has switched it on");
+  assert.deepEqual(due(world, 10_000), ["read 4"]);
+});
+
 test("no power is cut of a host that is heard, in a storm, of what is held, or with nobody to carry it out", () => {
   const heard = lost();
   due(heard);

@@ -194,13 +194,7 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   const isUncut = order.action === "off" && said.power === "on" && by === given;
   if (!isRead) noteAnswered(state, host, null);
   else if (by !== null) noteAnswered(state, host, by, !isThat && !isAgent ? "other" : isUncut ? "uncut" : null);
-  noteGiven(
-    state,
-    order,
-    said.given === null ? "nobody" : said.isAnswered === false ? "silent" : "answered",
-    isOn,
-    now,
-  );
+  noteGiven(state, order, said.given === null ? "nobody" : said.isAnswered === false ? "silent" : "answered", isOn);
   const why = typeof said.reason === "string" ? said.reason : "the controller does not say";
   const sentence = !isRead
     ? why
@@ -218,12 +212,14 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   power.readOffMs.set(host, now.ms);
   power.offAskedMs.set(host, power.openedMs.get(host) ?? now.ms);
   noteOff(state, host, now);
+  // If it reads on again, somebody has switched it on, whoever had an order to cut it.
+  power.unanswered.delete(host);
   log(state.outbox, "ha/power-is-off", { host, boot: order.boot });
 }
 
 /**
  * An order to cut that nobody was handed is as one that was not given. One that was handed to somebody who then said nothing is void after a while; where
- * somebody else reads the power as on after that, it was not carried out, and is given again. That it was carried out, and somebody has
+ * somebody else is asked after that and reads the power as on, it was not carried out, and is given again. That it was carried out, and somebody has
  * switched the host on since, nobody here can tell: a host that is heard in a later boot is not asked about.
  */
 function noteGiven(
@@ -231,13 +227,12 @@ function noteGiven(
   order: Order,
   given: "nobody" | "answered" | "silent",
   isOn: boolean,
-  { wallMs }: Instant,
 ): void {
-  const { host, offAt } = order;
+  const { host, at, offAt } = order;
   const isCut = order.action === "off";
   if (isCut && given === "silent") power.unanswered.add(host);
   else if (isCut) power.unanswered.delete(host);
-  const isVoid = isOn && offAt !== undefined && wallMs - offAt >= voidAfterMs && power.unanswered.has(host);
+  const isVoid = isOn && offAt !== undefined && at - offAt >= voidAfterMs && power.unanswered.has(host);
   if (!isVoid && !(isCut && given === "nobody")) return;
   power.unanswered.delete(host);
   const { offAt: _offAt, ...rest } = order;
