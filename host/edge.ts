@@ -1,7 +1,8 @@
-import { text } from "node:stream/consumers";
 import { kindOf, mayAsk } from "../core/documents/permissions.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../model/json/json.ts";
+import { ok } from "../model/result.ts";
+import { readBody } from "../runtime/http/http.ts";
 import type { PeerHandler } from "../runtime/http/peer-handler.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
@@ -53,16 +54,21 @@ export const createHostEdge =
     response.once("close", () => over.abort());
     const { patienceMs = bodyPatienceMs, now = () => performance.now() } = options;
     const beganMs = now();
-    const read = async (): Promise<string> => {
+    const read = async (): ReturnType<typeof readBody> => {
       const late = setTimeout(() => response.req.destroy(), patienceMs);
-      return text(body).finally(() => clearTimeout(late));
+      return readBody(body, longestBody).finally(() => clearTimeout(late));
     };
     // A host that stood still finds what was sent before; who sent it may be away without a word, and gives the order to another one.
     const isLate = (): boolean => what === "POST /power" && now() - beganMs > patienceMs;
-    const act = async (sentence: string): Promise<Answer> =>
+    const tooLarge = refusal(413, "too-large", `a body has at most ${longestBody} bytes`);
+    const act = async (said: Awaited<ReturnType<typeof readBody>>): Promise<Answer> =>
       isLate()
         ? refusal(408, "late", "the order came late, and is void: give it again")
-        : route(options, peer, what, sentence, over.signal);
+        : said.ok
+          ? route(options, peer, what, said.value, over.signal)
+          : said.error === "too-large"
+            ? tooLarge
+            : refusal(400, "bad-request", "the body is not UTF-8");
     const sent = Number(response.req.headers["content-length"] ?? "0");
     const what = `${method} ${url.split("?")[0]}`;
     const answer = !["gateway", "controller", "ha-manager"].includes(kindOf(peer) ?? "")
@@ -74,8 +80,8 @@ export const createHostEdge =
       : routes.has(what) && !mayAsk("host", peer, method, url)
         ? refusal(403, "forbidden", `${what} of a host is not for ${peer}`)
         : sent > longestBody
-          ? refusal(413, "too-large", `a body has at most ${longestBody} bytes`)
-          : await act(method === "POST" ? await read() : "");
+          ? tooLarge
+          : await act(method === "POST" ? await read() : ok(""));
     response.writeHead(answer.status, { "content-type": "application/json" });
     response.end(JSON.stringify(answer.body));
   };

@@ -98,6 +98,33 @@ test("an order that a host finds after it stood still is void, and one whose sen
   }
 });
 
+test("a body that does not say how long it is has an end, too", async () => {
+  const installation = await createTestInstallation("endless-body");
+  let server: PeerServer | undefined;
+  try {
+    const [host, controllerPeer] = [peerName("host.h2"), peerName("controller.shop")];
+    const { configuration } = await installation.configure(host);
+    const { configuration: own } = await installation.configure(controllerPeer);
+    server = await servePeers(configuration, createHostEdge({} as never));
+    let sent = 0;
+    const body = new Readable({
+      read: () => {
+        sent += 64 * 1024;
+        body.push(sent > 64 * 1024 * 1024 ? null : Buffer.alloc(64 * 1024, " "));
+      },
+    });
+    const answer = await peerRequest(own, host, { method: "POST", path: "/exec", body }).then(
+      ({ status }) => status,
+      () => "ended",
+    );
+    assert.ok(answer === 413 || answer === "ended", `${answer}`);
+    assert.ok(sent < 32 * 1024 * 1024, `${sent} bytes were read`);
+  } finally {
+    await server?.stop();
+    await installation.remove();
+  }
+});
+
 test("of an order that nobody waits for any more nothing is switched", async () => {
   const { asked, power } = createDriver();
   await power.carryOut({ action: "off", controller }, AbortSignal.abort());
