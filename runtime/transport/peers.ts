@@ -31,6 +31,21 @@ export const listPeers = async (configuration: ProcessConfiguration, prefix: str
   return names.sort().map(peerName);
 };
 
+/** Who of those whose names start with `prefix` has that address; null: nobody. Rejects when the file cannot be read. */
+export const peerAt = async (
+  { peersFile }: ProcessConfiguration,
+  prefix: string,
+  address: string,
+): Promise<PeerName | null> => {
+  const { peers } = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+  const has = (entry: string): boolean => {
+    const parsed = parsePeerAddress(entry);
+    return parsed.ok && parsed.value.host === address;
+  };
+  const names = Object.keys(peers).filter((name) => name.startsWith(prefix) && has(peers[name] ?? ""));
+  return names.sort().map(peerName)[0] ?? null;
+};
+
 /**
  * Who there is, by the peers file. A controller that is said to be another cell's is gone, also when a later cell has its name.
  * Rejects when the file cannot be read.

@@ -121,3 +121,20 @@ test("of an end alone its own is asked; one that is of no host, silent or of an 
   assert.equal(earlier.allowed, true);
   assert.match(JSON.stringify(earlier.checks), /as a host of an earlier version does not/);
 });
+
+test("among thousands of hosts the network host is found by one look at who there is", async () => {
+  const peersFile = join(root, "many.json");
+  const own = Object.entries(places).map(([name, number]) => [name, address(number)]);
+  const others = Array.from({ length: 4_000 }, (_, number) => [
+    `host.a${number}`,
+    `10.7.${number >> 8}.${number % 256}`,
+  ]);
+  await writeFile(peersFile, JSON.stringify({ peers: Object.fromEntries([...own, ...others]) }));
+  rule = [{ check: "rule", passes: true, detail: "lets it pass" }];
+  asked.length = 0;
+  const before = process.cpuUsage();
+  const all = await withNetworkHosts({ ...configuration, peersFile }, [part("sender", address(3))], ends, question);
+  const { user, system } = process.cpuUsage(before);
+  assert.deepEqual([all.at(-1)?.where, asked], ["host h3 (network host)", ["behind-sender"]]);
+  assert.ok((user + system) / 1000 < 1_000, `${(user + system) / 1000} ms of processor`);
+});

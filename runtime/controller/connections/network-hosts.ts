@@ -3,7 +3,7 @@ import { read as readAs } from "../../../model/contract/schema.ts";
 import { Fault } from "../../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
-import { findPeer, listPeers } from "../../transport/peers.ts";
+import { peerAt } from "../../transport/peers.ts";
 import { askHost } from "../ask-host.ts";
 import { type Examined, examinedChecks, type Question } from "./why.ts";
 
@@ -97,11 +97,8 @@ async function examineAt(
   );
 }
 
-/** By the peers file; null: there is none. */
+/** By the peers file, which is read once: a cloud may have thousands of hosts. Null: there is none. */
 async function hostAt(configuration: ProcessConfiguration, address: string): Promise<string | null> {
-  for (const peer of await listPeers(configuration, "host.").catch(() => [])) {
-    const found = await findPeer(configuration, peer);
-    if (found.ok && found.value.host === address) return peer.slice("host.".length);
-  }
-  return null;
+  const peer = await peerAt(configuration, "host.", address).catch(() => null);
+  return peer?.slice("host.".length) ?? null;
 }
