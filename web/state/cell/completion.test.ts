@@ -93,3 +93,17 @@ test("what begins so comes first, then what has it inside; what does not fit is 
   assert.match(first?.docs ?? "", /MiB.*Required/);
   assert.doesNotMatch(first?.docs ?? "", /[`*]/);
 });
+test("a text that somebody else wrote holds nobody up, whatever is in its lines", () => {
+  const blanks = " ".repeat(100_000);
+  const before = process.cpuUsage();
+  for (const marked of [`a: x${blanks}y\nb: ‸`, `a: ${blanks}\u2028\nb: ‸`, `a: ${blanks}#‸`])
+    void at("tea.yaml", marked);
+  const word = "a".repeat(2_000_000);
+  assert.deepEqual(labels("tea.sf", `tea extends Cell { pot extends ${word}‸ }`), []);
+  const { user } = process.cpuUsage(before);
+  assert.ok(user / 1000 < 1_500, `${user / 1000} ms of processor`);
+  // A remark is none within a word, and is no value.
+  assert.ok(
+    labels("tea.yaml", "tea: # a\n  x.type: Cell   # b\n  pot:  # c\n    x.type: VM\n    ‸").includes("x.memory"),
+  );
+});

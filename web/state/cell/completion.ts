@@ -37,7 +37,8 @@ export function suggestionsAt(main: string, text: string, offset: number, previo
   });
   const fitting = found.flatMap((each) => {
     const { item, start } = each;
-    const fits = fitOf(item, bareOf(text.slice(start, offset)));
+    const isLonger = offset - start > item.label.length + 1;
+    const fits = isLonger ? null : fitOf(item, bareOf(text.slice(start, offset)));
     return fits === null ? [] : [{ ...each, fits }];
   });
   const all = fitting

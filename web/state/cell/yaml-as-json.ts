@@ -9,9 +9,10 @@ export interface YamlAsJson {
   /** Where in the YAML something stands that is to be replaced in the JSON. */
   readonly replaced: (span: Span) => Span;
 }
-const line = /^( *)(?:"([^"\\]*)"|'([^'\\]*)'|([A-Za-z_][\w.+@~-]*)) *:(?: +(.*))?$/;
+// Of blanks in a row all are taken or none (`(?! )`): a text that somebody else wrote may have thousands of them.
+const line = /^( *)(?:"([^"\\]*)"|'([^'\\]*)'|([A-Za-z_][\w.+@~-]*)) *:(?: +(?! )(.*))?$/;
 const nameBegun = /^( *)["']?([\w.+@~-]*)$/;
-const valueBegun = /^( *)(?:"([^"\\]*)"|'([^'\\]*)'|([A-Za-z_][\w.+@~-]*)) *: +(?:(["'])([^"'\\]*)|([^"'\\#]*))$/;
+const valueBegun = /^( *)(?:"([^"\\]*)"|'([^'\\]*)'|([A-Za-z_][\w.+@~-]*)) *: +(?! )(?:(["'])([^"'\\]*)|([^"'\\#]*))$/;
 
 /**
  * Only what components are written in is read: names with values or with what is further in. Lists, aliases and texts over several lines are
@@ -39,7 +40,8 @@ export function yamlAsJson(text: string, offset: number): YamlAsJson | null {
     const key = quoted ?? single ?? bare;
     if (key === "") continue;
     json.at(blanks.length);
-    const said = of.replace(/(?:^| +)#.*$/, "");
+    const remark = of.search(/(?<=^| )#/);
+    const said = remark < 0 ? of : of.slice(0, remark).trimEnd();
     const further = said === "" && isFurtherIn(lines, at, blanks.length, row, column);
     json.entry(key, further ? null : writtenOf(said));
   }
