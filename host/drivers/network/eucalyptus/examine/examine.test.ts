@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
+import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
 import { ipv4 } from "../../../../../model/cell/identifiers.ts";
 import { read as readAs } from "../../../../../model/contract/schema.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
@@ -154,5 +154,48 @@ test("what another cell's group says is not told, of one on this host neither; w
       told,
       verdict === "DROP" ? /"foreign-group","passes":false/ : /a rule of another cell's group lets it pass/,
     );
+  }
+});
+
+test("neither the chain of another cell's instance, nor its gateway, nor which elastic address is whose is told", () => {
+  const [mine, theirs] = [formatIpv4(web.privateIp ?? 0), formatIpv4(elsewhere.privateIp ?? 0)];
+  const elastic = "203.0.113.5";
+  const chain = `CELLS_${elsewhere.id}`;
+  const told = (owner: string, side: "sender" | "before-receiver", verdict: string): string => {
+    const instances = view.instances.map((each) => ({ ...each, owner: each.id === web.id ? "shop" : owner }));
+    const iptables = new Map([
+      ["nat PREROUTING", [":PREROUTING ACCEPT", `-A PREROUTING -d ${elastic}/32 -j DNAT --to-destination ${theirs}`]],
+      ["nat POSTROUTING", [":POSTROUTING ACCEPT", `-A POSTROUTING -s ${theirs}/32 -j SNAT --to-source ${elastic}`]],
+      ["filter FORWARD", [":FORWARD ACCEPT", `-A FORWARD -j ${chain}`]],
+      [`filter ${chain}`, [`:${chain} -`, `-A ${chain} -j ${verdict}`]],
+    ]);
+    const clusters = view.clusters.map((each) => ({ ...each, enabledCcIp: parseIpv4(self.address) ?? 0 }));
+    const [mode, between] = [side === "sender" ? view.mode : "MANAGED", side === "before-receiver"] as const;
+    return JSON.stringify(
+      examineInstance(
+        {
+          view: { ...view, mode, instances, clusters },
+          self: between ? { ...self, peer: "network" } : self,
+          plan,
+          found: { ...found, iptables },
+          deviations: [],
+        },
+        {
+          side,
+          source: ipv4(between ? theirs : mine),
+          destination: ipv4(between ? mine : elastic),
+          protocol: "tcp",
+          port: 22,
+        },
+      ),
+    );
+  };
+  // The control: of its own cell's it is told.
+  assert.match(told("shop", "sender", "DROP"), new RegExp(chain));
+  assert.match(told("shop", "sender", "ACCEPT"), /203\.0\.113\.5 goes to/);
+  assert.match(told("shop", "before-receiver", "ACCEPT"), /the gateway.*leaves as 203\.0\.113\.5/);
+  for (const verdict of ["ACCEPT", "DROP"]) {
+    assert.doesNotMatch(told("bank", "sender", verdict), new RegExp(`${chain}|goes to|${theirs}`));
+    assert.doesNotMatch(told("bank", "before-receiver", verdict), new RegExp(`${chain}|gateway|leaves as|203`));
   }
 });

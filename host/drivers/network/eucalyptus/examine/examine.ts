@@ -6,7 +6,7 @@ import { tapOf } from "../plan/guard.ts";
 import { type Lookup, lookUp } from "../plan/lookup.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { isMember, type Judged, judge, type Packet } from "./judge.ts";
-import { foreignGroups, type InstanceKnowledge, pass, stop } from "./knowledge.ts";
+import { foreignChains, type InstanceKnowledge, pass, stop } from "./knowledge.ts";
 import { examineBetween, isBetween, toNetworkHost } from "./network-host.ts";
 
 /*
@@ -46,12 +46,11 @@ export function examineInstance(knowledge: InstanceKnowledge, question: PacketQu
   const packet = packetOf(knowledge, question, instance, tap);
   if (packet === null)
     return [...checks, stop("interface", `${question.source} or ${question.destination} is no address`)];
-  const foreign = foreignGroups(view, instance);
   return [
     ...checks,
-    ...(question.side === "sender" ? [] : filtered(knowledge, question, packet, foreign)),
+    ...(question.side === "sender" ? [] : filtered(knowledge, question, packet, instance)),
     ...guarded(knowledge, question, packet),
-    ...(question.side === "sender" ? filtered(knowledge, question, packet, foreign) : []),
+    ...(question.side === "sender" ? filtered(knowledge, question, packet, instance) : []),
     ...(question.side === "sender" ? [located(knowledge, question, instance)] : []),
   ];
 }
@@ -155,12 +154,13 @@ const filtered = (
   knowledge: InstanceKnowledge,
   question: PacketQuestion,
   packet: Packet,
-  foreign: ReadonlySet<string>,
-): readonly PacketCheck[] => toNetworkHost(knowledge, question) ?? judged(knowledge, packet, foreign);
+  own: Instance,
+): readonly PacketCheck[] => toNetworkHost(knowledge, question) ?? judged(knowledge, packet, own);
 
 /** By chains of groups, and addresses that are made into others. */
-function judged(knowledge: InstanceKnowledge, packet: Packet, foreign: ReadonlySet<string>): readonly PacketCheck[] {
-  const { found, plan } = knowledge;
+function judged(knowledge: InstanceKnowledge, packet: Packet, own: Instance): readonly PacketCheck[] {
+  const { view, found, plan } = knowledge;
+  const foreign = foreignChains(view, own);
   const inForce = { printed: found.iptables, sets: found.sets };
   const before = judge(inForce, "nat", "PREROUTING", packet);
   const filter = judge(inForce, "filter", "FORWARD", before.packet);
@@ -174,14 +174,14 @@ function judged(knowledge: InstanceKnowledge, packet: Packet, foreign: ReadonlyS
     ...unasked(knowledge),
     ...[before, filter].flatMap(doubtsOf),
     ...astray(knowledge, "iptables", [before, filter], passes, foreign),
-    ...translated(packet, before.packet, "goes to", "destination"),
+    ...translated(view, own, packet, before.packet, "goes to", "destination"),
     ...(ends
       ? [stop("address", `${formatIpv4(before.packet.destination)} goes to no instance: it ends at this host`)]
       : []),
     filter.verdict !== "DROP"
       ? pass("rule", `${endedFor(filter, foreign)} lets it pass`)
       : stopped(filter, foreign, plan),
-    ...(passes ? translated(packet, behind.packet, "leaves as", "source") : []),
+    ...(passes ? translated(view, own, packet, behind.packet, "leaves as", "source") : []),
   ];
 }
 /** Where the kernel does not ask, what passes the bridge meets no rule at all. */
@@ -194,8 +194,21 @@ function unasked({ plan, found: { devices } }: InstanceKnowledge): readonly Pack
   ];
   return off.map((what) => pass("entry", `${what}; it is switched on within 5 seconds`));
 }
-function translated(was: Packet, now: Packet, how: string, what: "source" | "destination"): readonly PacketCheck[] {
-  return was[what] === now[what] ? [] : [pass("address", `${formatIpv4(was[what])} ${how} ${formatIpv4(now[what])}`)];
+/** Which two addresses are one instance's is told of the cell's own alone. */
+function translated(
+  { instances }: NetworkView,
+  { owner }: Pick<Instance, "owner">,
+  was: Packet,
+  now: Packet,
+  how: string,
+  what: "source" | "destination",
+): readonly PacketCheck[] {
+  const isOthers = instances.some(
+    ({ privateIp, publicIp, owner: whose }) =>
+      whose !== owner && [was[what], now[what]].some((address) => address === privateIp || address === publicIp),
+  );
+  if (was[what] === now[what] || isOthers) return [];
+  return [pass("address", `${formatIpv4(was[what])} ${how} ${formatIpv4(now[what])}`)];
 }
 /** Whose a chain is decides who could open it. */
 function stopped(judged: Judged, foreign: ReadonlySet<string>, plan: LocalPlan): PacketCheck {

@@ -1,6 +1,7 @@
 import type { Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import type { PacketCheck } from "../../driver.ts";
 import type { Deviation, LocalNetwork } from "../driver.ts";
+import { ownPrefix } from "../plan/own.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 
 /** What a machine says a packet's way by. */
@@ -17,8 +18,12 @@ export interface InstanceKnowledge {
 export const pass = (check: string, detail: string): PacketCheck => ({ check, passes: true, detail });
 export const stop = (check: string, detail: string): PacketCheck => ({ check, passes: false, detail });
 
-/** Groups of other cells: all cells are in one view, and what their rules say is not for who asks. */
-export const foreignGroups = (
-  { securityGroups }: NetworkView,
+/** Chains of other cells, of groups and of instances: all cells are in one view, and what their rules say is not for who asks. */
+export const foreignChains = (
+  { securityGroups, instances }: NetworkView,
   { owner }: Pick<Instance, "owner">,
-): ReadonlySet<string> => new Set(securityGroups.flatMap((group) => (group.owner === owner ? [] : [group.id])));
+): ReadonlySet<string> =>
+  new Set([
+    ...securityGroups.flatMap((group) => (group.owner === owner ? [] : [group.id])),
+    ...instances.flatMap((each) => (each.owner === owner ? [] : [`${ownPrefix}${each.id}`])),
+  ]);

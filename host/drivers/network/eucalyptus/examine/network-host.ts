@@ -4,7 +4,7 @@ import type { Cluster, Instance, NetworkView } from "../../../../../model/eucaly
 import type { PacketCheck, PacketQuestion } from "../../driver.ts";
 import type { DeviceAddress } from "../plan/plan.ts";
 import type { Packet } from "./judge.ts";
-import { foreignGroups, type InstanceKnowledge, pass, stop } from "./knowledge.ts";
+import { type InstanceKnowledge, pass, stop } from "./knowledge.ts";
 
 /*
  * In the MANAGED modes what leaves a group goes by the cluster's network host, where the rules of groups, the gateways and elastic addresses are: a node
@@ -65,7 +65,7 @@ export function toNetworkHost({ view }: InstanceKnowledge, question: PacketQuest
   ];
 }
 
-type Judge = (knowledge: InstanceKnowledge, packet: Packet, foreign: ReadonlySet<string>) => readonly PacketCheck[];
+type Judge = (knowledge: InstanceKnowledge, packet: Packet, own: Instance) => readonly PacketCheck[];
 
 /** Of a network host. */
 export function examineBetween(knowledge: InstanceKnowledge, question: Between, judged: Judge): readonly PacketCheck[] {
@@ -100,8 +100,8 @@ export function examineBetween(knowledge: InstanceKnowledge, question: Between, 
     mac: null,
   };
   const lacking = [
-    ...(isHere(from) ? lacks(knowledge, gatewayOf(knowledge, from), "the gateway") : []),
-    // Whose another cell's address is, and whether it is in place, is not for who asks.
+    // Whose another cell's address is, and whether it or its gateway is in place, is not for who asks.
+    ...(isHere(from) && from.owner === own.owner ? lacks(knowledge, gatewayOf(knowledge, from), "the gateway") : []),
     ...(isHere(to) && to.owner === own.owner && asked === to.publicIp && asked !== to.privateIp
       ? lacks(
           knowledge,
@@ -110,7 +110,7 @@ export function examineBetween(knowledge: InstanceKnowledge, question: Between, 
         )
       : []),
   ];
-  return [...lacking, ...judged(knowledge, packet, foreignGroups(view, own))];
+  return [...lacking, ...judged(knowledge, packet, own)];
 }
 
 /** Who is outside knows an instance by its elastic address; null: it has none. */
