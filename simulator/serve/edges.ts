@@ -38,6 +38,7 @@ import { admits, policyOf } from "../world/dataplane.ts";
 import { hostOfPeer } from "../world/host-presence.ts";
 import type { AnyProcess, Installation } from "../world/installation.ts";
 import { guestsAt, type Screens } from "./guests.ts";
+import { imagesAt, serverOf } from "./images.ts";
 
 /**
  * What the processes of a simulated installation answer to the gateway: the same handlers as those of real ones, over services whose time,
@@ -49,7 +50,7 @@ export interface Edge {
   readonly upgrade?: PeerUpgradeHandler;
   /** A line of the process' log. */
   record(event: string, fields: { readonly [key: string]: Json }): void;
-  close(): void;
+  close(): Promise<void>;
 }
 
 const longestQuestion = 4096;
@@ -97,7 +98,7 @@ export function edgeOf(
       observer.events.record(line);
       record(line);
     },
-    close,
+    close: async () => close(),
   };
 }
 
@@ -105,7 +106,7 @@ interface Handled {
   readonly handler: PeerHandler;
   readonly upgrade?: PeerUpgradeHandler;
   readonly record: ReturnType<typeof openEvents>["record"];
-  readonly close: () => void;
+  readonly close: () => void | Promise<void>;
 }
 function handlerOf(
   installation: Installation,
@@ -132,7 +133,10 @@ function handlerOf(
     const { upgrade, close } = createHostSessions({ hypervisor: guests, request });
     return { ...none, handler: hostHandler(installation, process.name, request), upgrade, close: () => void close() };
   }
-  if (kind === "agent") return { ...none, handler: agentHandler(installation, process.name) };
+  if (kind === "agent") {
+    const { answer, close } = imagesAt(installation, process.name, configuration.directory);
+    return { ...none, handler: agentHandler(installation, process.name, answer), close };
+  }
   if (kind === "tenancy") return { ...none, handler: tenancyEdge(request, configuration) };
   const asked = { service: { request } as unknown as RunningService };
   const further = kind === "ha-manager" ? haReleases : undefined;
@@ -193,9 +197,15 @@ function hostHandler(
   };
 }
 
-function agentHandler(installation: Installation, name: PeerName): PeerHandler {
-  return async ({ method, url }, response) => {
-    const server = [...installation.servers.values()].find((each) => name === `agent.${each.server}`);
+function agentHandler(
+  installation: Installation,
+  name: PeerName,
+  ofImages: ReturnType<typeof imagesAt>["answer"],
+): PeerHandler {
+  return async (asked, response) => {
+    if (await ofImages(asked, response)) return;
+    const { method, url } = asked;
+    const server = serverOf(installation, name);
     if (server === undefined || method !== "GET" || url !== "/status") {
       sendRefusal(response, 404, "not-found", `a simulated storage server has nothing to say to ${method} of ${url}`);
       return;

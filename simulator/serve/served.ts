@@ -311,7 +311,7 @@ class Place {
 
   async close(): Promise<void> {
     await Promise.all(this.#servers.splice(0).map((server) => server.stop()));
-    for (const edge of this.edges.values()) edge.close();
+    for (const edge of this.edges.values()) await edge.close();
   }
 }
 

@@ -19,6 +19,11 @@ const sleep = (life: Life, ms: number): Promise<void> => new Promise((resolve) =
 
 /** The image that every server has. */
 export const golden = { name: "tiny", digest: "d1", sizeMiB: 64 } as const;
+interface BroughtImage {
+  readonly name: string;
+  readonly digest: string;
+  readonly sizeMiB: number;
+}
 
 /**
  * The hardware of a storage server: files, and exports that outlive the agent. A write that an export has accepted lands a
@@ -32,6 +37,8 @@ export class ServerMachine {
   slow = false;
   /** Its disk hangs: an export's process starts and answers nothing, and does not end when it is killed. */
   stuck = false;
+  /** Images that somebody has brought to this server. */
+  brought: readonly BroughtImage[] = [];
   readonly #kernel: Kernel;
   readonly #truth: Truth;
   readonly #random: Random;
@@ -119,13 +126,13 @@ export class ServerMachine {
         const binned = from === undefined ? undefined : this.#bin.get(from);
         if (from !== undefined) this.#bin.delete(from);
         const isFresh = binned === undefined && !this.#files.has(volume);
-        const size = this.#files.get(volume) ?? binned?.sizeMiB ?? sizeMiB ?? golden.sizeMiB;
+        const image = source.kind === "image" ? this.#imageNamed(source.image) : null;
+        const size = this.#files.get(volume) ?? binned?.sizeMiB ?? sizeMiB ?? image?.sizeMiB ?? golden.sizeMiB;
         this.#files.set(volume, size);
         this.#truth.tell((watcher) => watcher.fileMade?.(this.server, volume));
         const made = { sizeMiB: size, roomMiB: size * 4, ...(isFresh ? { fresh: true as const } : {}) };
-        return source.kind === "image"
-          ? { ...made, boot: this.#boot(), image: golden.digest }
-          : { ...made, boot: null };
+        if (image === null) return { ...made, boot: null };
+        return { ...made, boot: image === golden ? this.#boot() : null, image: image.digest };
       },
       ready: async (volume, sizeMiB) => {
         await sleep(life, 3);
@@ -147,7 +154,7 @@ export class ServerMachine {
       },
       usage: async () => [...this.#files].map(([volume, usedMiB]) => ({ volume, usedMiB })),
       space: async () => ({ totalMiB: this.totalMiB, freeMiB: this.full ? 0 : this.totalMiB - this.#used() }),
-      images: async () => [golden],
+      images: async () => [golden, ...this.brought],
       findExports: () => this.#exports.filter(({ alive }) => alive).map(runningExport),
       startExport: (wish) => this.#startExport(life, wish),
       endExport: (found) => this.#endExport(life, found),
@@ -162,6 +169,11 @@ export class ServerMachine {
       drawSecrets: () => this.#drawSecrets(),
       after: life.after,
     };
+  }
+
+  /** Whatever else a name is of is the one that every server has. */
+  #imageNamed(name: string): BroughtImage {
+    return this.brought.find((each) => each.name === name) ?? golden;
   }
 
   #binned(volume: Uid, sizeMiB: number, label: BinLabel): BinFile {

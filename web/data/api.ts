@@ -2,6 +2,8 @@ import type { Refusal } from "../../model/api.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
+import { stalledMs } from "../../model/contract/tenancy/volumes/resuming.ts";
+import { restAsWritten } from "../../model/contract/tenancy/volumes/uploads.ts";
 import { Once } from "./once.ts";
 
 /** The gateway refused, or could not be reached (status 0). */
@@ -69,28 +71,50 @@ const refusedBy = (status: number, read: unknown): Refused =>
     (read as Refusal | null)?.error ?? { code: "gateway", message: `the gateway answered ${status}` },
   );
 
+export interface Uploading {
+  readonly told: (sent: number, all: number) => void;
+  readonly signal: AbortSignal;
+  /** So many octets are there already; absent: none, and nothing stays of what breaks off. */
+  readonly from?: number;
+}
 /** Sends a file, and says how much of it is on its way: `fetch` does not. Rejects with `Refused`, also where it is left by `signal`. */
-export function upload(
-  path: string,
-  file: Blob,
-  { told, signal }: { readonly told: (sent: number, all: number) => void; readonly signal: AbortSignal },
-): Promise<unknown> {
+export function upload(path: string, file: Blob, { told, signal, from }: Uploading): Promise<unknown> {
+  const isKept = from !== undefined;
+  const begun = from ?? 0;
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    const fail = (message: string) => (): void => reject(new Refused(0, { code: "unreachable", message }));
+    const fail = (code: string, message: string) => (): void => reject(new Refused(0, { code, message }));
+    const isStill = fail("unreachable", `nothing was taken for ${stalledMs / 1000} s`);
+    const stalled = (): void => {
+      isStill();
+      request.abort();
+    };
+    const watch = (): ReturnType<typeof setTimeout> | undefined =>
+      isKept ? setTimeout(stalled, stalledMs) : undefined;
+    let still = watch();
     request.open("PUT", path);
+    if (begun > 0) request.setRequestHeader("content-range", restAsWritten({ from: begun, length: file.size }));
     request.setRequestHeader("cells-page", "1");
     request.setRequestHeader("content-type", "application/octet-stream");
-    request.upload.onprogress = ({ loaded, total }) => told(loaded, total);
+    request.upload.onprogress = ({ loaded }) => {
+      clearTimeout(still);
+      // What comes behind the last octet is an answer, however long it takes.
+      if (begun + loaded < file.size) still = watch();
+      told(begun + loaded, file.size);
+    };
+    request.onloadend = () => clearTimeout(still);
     request.onload = () => {
       const read = jsonIn(request.responseText);
       if (request.status < 300) resolve(read);
       else reject(refusedBy(request.status, read));
     };
-    request.onerror = fail("the upload broke off: nothing of it is kept, and it can be tried again");
-    request.onabort = fail("the upload was left: nothing of it is kept");
+    request.onerror = fail(
+      "unreachable",
+      isKept ? "the connection broke off" : "the upload broke off: nothing of it is kept, and it can be tried again",
+    );
+    request.onabort = fail("left", "the upload was left: nothing of it is kept");
     signal.addEventListener("abort", () => request.abort(), { once: true });
-    request.send(file);
+    request.send(begun > 0 ? file.slice(begun) : file);
   });
 }
 function jsonIn(text: string): unknown {

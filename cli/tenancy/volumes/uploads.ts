@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { addressOf } from "../../../model/contract/client/client.ts";
+import { isOfTheWay, mostTries, pauseMs, stalledMs } from "../../../model/contract/tenancy/volumes/resuming.ts";
 import { restAsWritten, type Upload } from "../../../model/contract/tenancy/volumes/uploads.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { formatOf, type ImageFormat, readHead } from "../../connection/image-format.ts";
@@ -73,22 +74,12 @@ interface Sending {
   readonly sha256: string | undefined;
   readonly onProgress: (sentBytes: number) => void;
 }
-/** Tries in a row that bring it no further, and the pauses before them. */
-const mostTries = 12;
-const pauseMs = (tries: number): number => Math.min(15_000, 250 * 2 ** tries);
-/** The gateway gives up whom it hears nothing of for 15 s. */
-const stalledMs = 60_000;
 const MiB = 1024 * 1024;
 
-/** Whether it is the way that failed, and not what is sent. @param before it has failed before: who is busy now is asked again */
-function isOfTheWay(error: unknown, before: boolean): boolean {
-  if (error instanceof Refused)
-    return (
-      [502, 504, ...(before ? [503] : [])].includes(error.status) ||
-      ["upload/broken", "image/under-way", "image/offset"].includes(error.code)
-    );
-  return error instanceof CommandFailure && error.exitCode === exitCodes.unreachable;
-}
+const hasBroken = (error: unknown, before: boolean): boolean =>
+  error instanceof Refused
+    ? isOfTheWay(error, before)
+    : error instanceof CommandFailure && error.exitCode === exitCodes.unreachable;
 
 async function sendOn(context: Context, client: Client, sending: Sending): Promise<Upload> {
   let [from, furthest, tries, sent, broke] = [0, 0, 0, false, false];
@@ -96,7 +87,7 @@ async function sendOn(context: Context, client: Client, sending: Sending): Promi
     try {
       return await sendFrom(client, from, { ...sending, onProgress: (at) => told(at) });
     } catch (error) {
-      if (!sent || !isOfTheWay(error, broke)) throw error;
+      if (!sent || !hasBroken(error, broke)) throw error;
       broke = true;
       const next = await goesOnAt(client, sending, () => {
         tries += 1;
@@ -145,7 +136,7 @@ async function goesOnAt(
     } catch (error) {
       // Nothing is kept of it, or the gateway is older and keeps nothing.
       if (error instanceof Refused && error.status === 404) return 0;
-      if (!isOfTheWay(error, true)) throw error;
+      if (!hasBroken(error, true)) throw error;
     }
   }
   return null;

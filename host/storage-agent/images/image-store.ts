@@ -10,8 +10,8 @@ import type { ImageManifest } from "../../../runtime/installation.ts";
 import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";
 import { createTurns } from "../../../runtime/process/one-at-a-time.ts";
 import { removeLeftGroups } from "./image-cgroup.ts";
-import { type ConvertLimits, convertImage } from "./image-convert.ts";
-import { HostileImage, type ImageFormat } from "./image-header.ts";
+import { type ConvertLimits, type ConvertOptions, convertImage } from "./image-convert.ts";
+import { HostileImage, type ImageFormat, type ImageShape } from "./image-header.ts";
 import { ImageParts, leastPartBytes, type PartLimits, type PartShown, partLimits } from "./image-parts.ts";
 import { findImage, type ImagePlaces, uploadedImages } from "./images.ts";
 import { MiB } from "./qcow2.ts";
@@ -60,6 +60,8 @@ export interface ImageStoreOptions extends ImagePlaces {
   readonly log: (event: EventName, fields: { readonly [key: string]: Json }) => void;
   /** The list of images is another one. */
   readonly changed: () => void;
+  /** Absent: as it is done; a simulated server has no bytes of volumes. */
+  readonly convert?: (options: ConvertOptions) => Promise<ImageShape>;
   /** For tests. */
   readonly freeBytes?: () => number;
 }
@@ -381,7 +383,8 @@ export class ImageStore {
     const free = Math.floor(roomIn((await this.#freeBytes()) - this.#coming, name) / MiB);
     if (free < 1) throw new Refused(noSpace);
     const limits = { ...this.#limits, outputMiB: Math.min(this.#limits.outputMiB, free) };
-    return convertImage({
+    const convert = this.#options.convert ?? convertImage;
+    return convert({
       directory,
       format,
       limits,

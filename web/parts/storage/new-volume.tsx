@@ -15,6 +15,7 @@ import {
 import { Failed, useDoing } from "../act.tsx";
 import { Command } from "../bits.tsx";
 import { go, useAsked, useKnown } from "../use-known.ts";
+import { FileChoice, FileSent, useFile } from "./file-origin.tsx";
 
 interface NewVolumeProps {
   /** Of the address: the cell that something is harvested from. */
@@ -31,10 +32,13 @@ export function NewVolumeForm({ cell, volumes, hasImages, onDone }: NewVolumePro
   const { busy, failed, run } = useDoing();
   const [form, setForm] = useState<VolumeForm>({ ...emptyForm, origin: cell === null ? "empty" : "cell" });
   const set = (change: Partial<VolumeForm>): void => setForm((before) => ({ ...before, ...change }));
+  const file = useFile();
   const send = (event: FormEvent): void => {
     event.preventDefault();
     void run(async () => {
-      await askOnce("addVolume", "POST", "/volumes", { body: JSON.stringify(newVolumeOf(form)) });
+      const ask = (upload?: string) =>
+        askOnce("addVolume", "POST", "/volumes", { body: JSON.stringify(newVolumeOf(form, upload)) });
+      await (form.origin === "file" ? file.bring(form.format, ask) : ask());
       await onDone();
       setForm({ ...emptyForm, origin: form.origin });
     });
@@ -66,6 +70,7 @@ export function NewVolumeForm({ cell, volumes, hasImages, onDone }: NewVolumePro
             ))}
           </select>
         </label>
+        {form.origin === "file" && <FileChoice form={form} set={set} file={file} busy={busy} />}
         <Origin form={form} set={set} cell={cell} volumes={volumes} hasImages={hasImages} />
         <label>
           Size in MiB
@@ -83,6 +88,7 @@ export function NewVolumeForm({ cell, volumes, hasImages, onDone }: NewVolumePro
         <button type="submit" disabled={busy}>
           {busy ? "Asking for it …" : "Make it"}
         </button>
+        <FileSent file={file} />
         <Command text={commandOfNew(form)} />
       </form>
       {form.origin === "cell" && (
@@ -123,7 +129,7 @@ interface OriginProps extends Omit<NewVolumeProps, "onDone"> {
 function Origin({ form, set, cell, volumes, hasImages }: OriginProps) {
   const { followed } = useKnown();
   const choose = (event: { readonly target: { readonly value: string } }): void => set({ of: event.target.value });
-  if (form.origin === "empty") return null;
+  if (form.origin === "empty" || form.origin === "file") return null;
   if (form.origin === "image")
     return hasImages ? (
       <ImageChoice of={form.of} choose={choose} />

@@ -17,6 +17,7 @@ import {
   origins,
   sentText,
   shareText,
+  sizeText,
   type VolumeForm,
 } from "./volumes.ts";
 
@@ -24,19 +25,21 @@ const form: VolumeForm = { ...emptyForm, name: " golden ", size: "64", text: "it
 
 test("a form becomes what the contract takes, whatever it comes from, and the command that does the same", () => {
   const uid = "pv-0b59a88c-7cab-50b8-b616-f46c769c4f6f";
-  const of = { empty: "", image: "debian-12", volume: uid, cell: "shop/db/disk" } as const;
+  const of = { empty: "", file: "my disk.img", image: "debian-12", volume: uid, cell: "shop/db/disk" } as const;
   const says = {
     empty: "",
+    file: " --upload 'my disk.img' --format raw",
     image: " --image debian-12",
     volume: ` --of ${uid}`,
     cell: " --from shop/db/disk",
   } as const;
   for (const origin of origins) {
-    const made = newVolumeOf({ ...form, origin, of: of[origin] });
+    const made = newVolumeOf({ ...form, origin, of: of[origin] }, "0123456789abcdef0123456789abcdef");
     assert.ok(!(read(newVolume, JSON.parse(JSON.stringify(made))) instanceof Fault), origin);
+    assert.equal(made.upload !== undefined, origin === "file", "an upload is of a file alone");
     assert.deepEqual([made.name, made.sizeMiB, made.tags], ["golden", 64, ["db", "web"]]);
     assert.equal(
-      commandOfNew({ ...form, origin, of: of[origin] }),
+      commandOfNew({ ...form, origin, of: of[origin], format: "raw" }),
       `cells volume create golden${says[origin]} --size 64 --text 'it'\\''s first' --tag db --tag web`,
     );
   }
@@ -72,6 +75,7 @@ test("an upload's name and form are guessed of its file, and what is sent is sai
   assert.deepEqual([formatOf("Debian 12.QCOW2"), formatOf("disk.img")], ["qcow2", "raw"]);
   assert.deepEqual([imageNameOf("Debian 12.QCOW2"), imageNameOf("__x.img")], ["debian-12", "x"]);
   assert.equal(sentText(3.5 * 1024 * 1024, 64 * 1024 * 1024), "3 of 64 MiB sent");
+  assert.equal(sizeText(24.26 * 1024 * 1024), "24.3 MiB");
   assert.match(sentText(64, 64), /look at it/);
 });
 

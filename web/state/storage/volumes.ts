@@ -9,10 +9,11 @@ import type {
 import { commandOf, withOptions } from "../command.ts";
 
 /** Where a new persistent volume's bytes come from, as a form has it. */
-export const origins = ["empty", "image", "volume", "cell"] as const;
+export const origins = ["empty", "file", "image", "volume", "cell"] as const;
 export type OriginKind = (typeof origins)[number];
 export const originNames: Readonly<Record<OriginKind, string>> = {
   empty: "nothing: it is empty",
+  file: "a file of this machine",
   image: "an image of the installation",
   volume: "another persistent volume",
   cell: "a volume of a cell",
@@ -20,22 +21,32 @@ export const originNames: Readonly<Record<OriginKind, string>> = {
 export interface VolumeForm {
   readonly name: string;
   readonly origin: OriginKind;
-  /** Name of the image, UID of the volume, or path in the cell. */
+  /** Name of the file or the image, UID of the volume, or path in the cell. */
   readonly of: string;
+  /** What the file is, as it is declared. */
+  readonly format: "raw" | "qcow2";
   /** MiB, as it was written; "": as much as its origin has. */
   readonly size: string;
   readonly text: string;
   /** Words with blanks between. */
   readonly tags: string;
 }
-export const emptyForm: VolumeForm = { name: "", origin: "empty", of: "", size: "", text: "", tags: "" };
+export const emptyForm: VolumeForm = {
+  name: "",
+  origin: "empty",
+  of: "",
+  format: "qcow2",
+  size: "",
+  text: "",
+  tags: "",
+};
 
 /** `shop` of `shop/db/disk`: what a cell's model begins with is its name. */
 const cellOf = (path: string): string => path.split("/")[0] ?? "";
 /** As a form has them. */
 export const tagsOf = (tags: string): readonly string[] => tags.split(/\s+/).filter((tag) => tag !== "");
-/** What it asks for. */
-export function newVolumeOf({ name, origin, of, size, text, tags }: VolumeForm): NewVolume {
+/** What it asks for. @param upload number of the file's bytes, which were brought before */
+export function newVolumeOf({ name, origin, of, size, text, tags }: VolumeForm, upload?: string): NewVolume {
   const more = tagsOf(tags);
   const common = {
     name: name.trim(),
@@ -43,15 +54,23 @@ export function newVolumeOf({ name, origin, of, size, text, tags }: VolumeForm):
     ...(text === "" ? {} : { text }),
     ...(more.length === 0 ? {} : { tags: more }),
   };
+  if (origin === "file") return upload === undefined ? common : { ...common, upload };
   if (origin === "image") return { ...common, image: of };
   if (origin === "volume") return { ...common, from: { volume: of } };
   return origin === "cell" ? { ...common, from: { cell: cellOf(of), path: of } } : common;
 }
+const flags: Readonly<Record<OriginKind, string>> = {
+  empty: "",
+  file: "--upload",
+  image: "--image",
+  volume: "--of",
+  cell: "--from",
+};
 /** The same for a shell; null: not by a command that could be copied. */
-export function commandOfNew({ name, origin, of, size, text, tags }: VolumeForm): string | null {
-  const flags: Readonly<Record<OriginKind, string>> = { empty: "", image: "--image", volume: "--of", cell: "--from" };
+export function commandOfNew({ name, origin, of, format, size, text, tags }: VolumeForm): string | null {
   const options = [
     ...(flags[origin] === "" ? [] : [[flags[origin], of]]),
+    ...(origin === "file" ? [["--format", format]] : []),
     ...(size === "" ? [] : [["--size", size]]),
     ...(text === "" ? [] : [["--text", text]]),
     ...tagsOf(tags).map((tag) => ["--tag", tag]),
@@ -107,6 +126,8 @@ export const imageNameOf = (file: string): string =>
     .replace(/[^a-z0-9._-]+/g, "-")
     .slice(0, 63)
     .replace(/^[^a-z0-9]+/, "");
+/** As a form shows a file that was chosen. */
+export const sizeText = (octets: number): string => `${(octets / 1024 / 1024).toFixed(1)} MiB`;
 /** How much of an upload is sent; what comes then is the servers' work. */
 export function sentText(sent: number, all: number): string {
   if (sent >= all) return "All of it is sent: the storage servers look at it.";
