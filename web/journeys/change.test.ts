@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../../runtime/installation.testing.ts";
-import { beginJourneys, type Journeys, likeGolden, type Person } from "./browser.testing.ts";
+import { beginJourneys, type Journeys, likeGolden, nobodyIsKeptOut, type Person } from "./browser.testing.ts";
 
 let journeys: Journeys;
 before(async () => {
@@ -48,9 +46,7 @@ test("a cell is written, an error mended, planned, applied and followed to ready
   await page.keyboard.press("Control+Space");
   const chosen = page.getByRole("listbox", { name: "What could stand here" }).getByRole("option", { selected: true });
   await chosen.waitFor();
-  await page.evaluate(axe);
-  const kept = await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))");
-  assert.deepEqual(kept, [], "nobody is kept out of the list");
+  await nobodyIsKeptOut(page, "the list of what could stand there");
   const active = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))?.textContent";
   await page.keyboard.type("Vo");
   await chosen.getByText("Volume", { exact: true }).waitFor();
@@ -154,7 +150,6 @@ test("what others wrote is text, and runs nowhere", async () => {
   await end();
 });
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const looks = (["light", "dark"] as const).flatMap((colorScheme) =>
   [360, 1280].map((width) => ({ colorScheme, width })),
 );
@@ -175,17 +170,15 @@ for (const { colorScheme, width } of isWhole ? looks : [looks[randomInt(looks.le
       ["dedication", "Dedication"],
       ["pools", "Pools"],
       ["people", "People"],
+      ["storage", "Storage"],
+      ["timeline", "Time line"],
     ] as const) {
       await page.goto(`${journeys.served.url}/ui/${path}`);
       await page.getByRole("heading", { name, level: 1 }).waitFor();
       if (name === "Specification") await editor(page).waitFor();
       await eventually("nothing is waited for", async () => (await page.locator(".waiting").count()) === 0);
       if (name === "Machines") await page.getByRole("button", { name: "shop/web1", exact: true }).waitFor();
-      await page.evaluate(axe);
-      const found = (await page.evaluate(
-        "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))",
-      )) as readonly string[];
-      assert.deepEqual(found, [], name);
+      await nobodyIsKeptOut(page, name);
       assert.ok(
         Number(await page.evaluate("document.documentElement.scrollWidth")) <= width,
         `${name} is wider than the screen`,

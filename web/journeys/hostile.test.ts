@@ -48,13 +48,47 @@ async function isSound(page: Page, where: string): Promise<void> {
   assert.ok(Number(over) <= 0, `${where} is ${over} pixels too wide`);
 }
 
-test("10,000 characters of markup and escapes in each field of each form are refused, and are text where they are shown", async () => {
-  const { page, signIn, expect, letPass, end } = await journeys.person();
+/** What the gateway could not answer, and what a script asked. */
+function brokenAt(page: Page): readonly string[] {
   const broken: string[] = [];
   page.on("response", (answer) => {
     if (answer.status() >= 500) broken.push(`${answer.status()} of ${answer.request().method()} ${answer.url()}`);
   });
   page.on("dialog", (dialog) => broken.push(dialog.message()));
+  return broken;
+}
+const fieldsOf = (page: Page) =>
+  page.locator("input:not([type=checkbox]):not([type=radio]):not([type=file]), textarea");
+/** What stands in parts that open is there, too. */
+async function openParts(page: Page, where: string): Promise<void> {
+  await atRest(page, where);
+  await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true");
+  await atRest(page, where);
+}
+/** Each field that somebody can write into. @returns what they are called */
+async function fillAll(page: Page): Promise<readonly string[]> {
+  const fields = fieldsOf(page);
+  const names: string[] = [];
+  for (let at = 0; at < (await fields.count()); at += 1) {
+    const field = fields.nth(at);
+    if (!(await field.isVisible()) || !(await field.isEnabled())) continue;
+    const isNumber = (await field.getAttribute("type")) === "number";
+    await field.fill(isNumber ? "9".repeat(300) : tooLong);
+    const name = await field.evaluate("(field) => field.labels?.[0]?.textContent ?? field.ariaLabel ?? ''");
+    names.push(String(name).trim());
+  }
+  return names;
+}
+async function sendAll(page: Page, where: string): Promise<void> {
+  const forms = page.locator("form");
+  for (let at = 0; at < (await forms.count()); at += 1)
+    await forms.nth(at).evaluate("(form) => { form.noValidate = true; form.requestSubmit(); }");
+  await eventually(`${where} waits for nothing`, async () => (await page.getByText(/ …$/).count()) === 0);
+}
+
+test("10,000 characters of markup and escapes in each field of each form are refused, and are text where they are shown", async () => {
+  const { page, signIn, expect, letPass, end } = await journeys.person();
+  const broken = brokenAt(page);
   await signIn();
   await expect(/401/);
   // What is refused with 4xx stands in a browser's console.
@@ -63,24 +97,113 @@ test("10,000 characters of markup and escapes in each field of each form are ref
   for (const name of pages) {
     await page.goto(`${journeys.served.url}/ui/${name === "overview" ? "" : name}?cell=shop`);
     await page.getByRole("heading", { level: 1 }).waitFor();
-    const fields = page.locator("input:not([type=checkbox]):not([type=radio]):not([type=file]), textarea");
-    await atRest(page, name);
-    await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true");
-    await atRest(page, name);
-    for (let at = 0; at < (await fields.count()); at += 1) {
-      const field = fields.nth(at);
-      if (!(await field.isVisible()) || !(await field.isEnabled())) continue;
-      const isNumber = (await field.getAttribute("type")) === "number";
-      await field.fill(isNumber ? "9".repeat(300) : tooLong);
-      filled += 1;
-    }
-    const forms = page.locator("form");
-    for (let at = 0; at < (await forms.count()); at += 1)
-      await forms.nth(at).evaluate("(form) => { form.noValidate = true; form.requestSubmit(); }");
-    await eventually(`${name} waits for nothing`, async () => (await page.getByText(/ …$/).count()) === 0);
+    await openParts(page, name);
+    filled += (await fillAll(page)).length;
+    await sendAll(page, name);
     await isSound(page, name);
   }
   assert.ok(filled >= 20, `${filled} fields`);
+  assert.deepEqual(broken, []);
+  await end();
+});
+
+interface Behind {
+  readonly path: string;
+  /** What somebody does before they are there. */
+  readonly open: (page: Page) => Promise<unknown>;
+  /** As they are called. */
+  readonly fields: readonly string[];
+  /** Buttons that send what is in no form. */
+  readonly press?: readonly string[];
+}
+const origin = (page: Page, from: string) => page.getByRole("combobox", { name: "Comes from" }).selectOption(from);
+const behind: readonly Behind[] = [
+  {
+    path: "machines?cell=den",
+    open: async (page) => {
+      await page.getByRole("button", { name: "den/web", exact: true }).click();
+      await page.getByRole("button", { name: "Console den/web" }).click();
+      await page.getByRole("region", { name: "Console of den/web" }).waitFor();
+    },
+    fields: ["Incarnation", "Search what it said"],
+  },
+  {
+    path: "storage",
+    open: (page) => page.getByText("Versions, shares and changes of data").waitFor(),
+    fields: ["Path", "It grows to, in MiB", "The clone is called"],
+    press: ["Share data", "Change data", "Clone data"],
+  },
+  { path: "storage", open: (page) => origin(page, "an image of the installation"), fields: ["Image"] },
+  {
+    path: "storage",
+    open: async (page) => {
+      await origin(page, "a file of this machine");
+      const file = { name: `${bad}.img`.replaceAll("/", " "), mimeType: "", buffer: Buffer.from("no disk") };
+      await page.getByLabel("File", { exact: true }).setInputFiles(file);
+      await page.getByText(/has 0\.0 MiB/).waitFor();
+    },
+    fields: ["What it is for"],
+  },
+  {
+    path: "pools",
+    open: (page) => page.getByText("Add a host to den/racks").waitFor(),
+    fields: ["Its name here"],
+  },
+  {
+    path: "people",
+    open: (page) => page.getByText("Add a user to ROOT/acme/dev").waitFor(),
+    fields: ["Name", "Password", "To", "What a new one is for"],
+    press: ["Make a key"],
+  },
+];
+test("so are those that stand behind a choice, a row or a console, for whoever is no operator", async () => {
+  const { url, credential } = journeys.served;
+  const say = async (method: string, path: string, body: object): Promise<void> => {
+    const headers = { authorization: `Bearer ${credential}`, "content-type": "application/json" };
+    const answer = await fetch(`${url}${path}`, { method, headers, body: JSON.stringify(body) });
+    assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${await answer.text()}`);
+  };
+  const password = "a long enough password";
+  await say("POST", "/domains", { path: "ROOT/acme" });
+  await say("POST", "/accounts", { path: "ROOT/acme/dev" });
+  await say("POST", "/users", { account: "ROOT/acme/dev", name: "ann", role: "account-admin", password });
+  await say("PUT", "/cells/root/model/root/cells/den", {
+    "x.type": "CellController",
+    "x.account": "ROOT/acme/dev",
+    "x.cell": { "x.type": "Cell" },
+  });
+  await eventually("the cell is there", async () => {
+    const headers = { authorization: `Bearer ${credential}` };
+    return (await fetch(`${url}/cells/den/model`, { headers })).ok;
+  });
+  await say("PUT", "/cells/den/model", { den: { "x.type": "Cell", web: { "x.type": "VM", "x.memory": 64 } } });
+  await say("POST", "/pools", { cell: "den", name: "racks" });
+  await say("POST", "/volumes", { name: "data", sizeMiB: 64, account: "ROOT/acme/dev" });
+
+  const { page, expect, letPass, end } = await journeys.person();
+  const broken = brokenAt(page);
+  await page.goto(`${url}/ui/`);
+  await page.getByRole("textbox", { name: "User" }).fill("ann@ROOT/acme");
+  await page.getByRole("textbox", { name: "Password" }).fill(password);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  await expect(/401/);
+  letPass(/status of 4\d\d/);
+  for (const { path, open, fields, press = [] } of behind) {
+    await page.goto(`${url}/ui/${path}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await open(page);
+    await openParts(page, path);
+    const names = await fillAll(page);
+    for (const field of fields)
+      assert.ok(
+        names.some((name) => name.startsWith(field)),
+        `${path}: no ${field} among ${names.join(", ")}`,
+      );
+    for (const name of press) await page.getByRole("button", { name, exact: true }).click();
+    await sendAll(page, path);
+    await isSound(page, path);
+  }
   assert.deepEqual(broken, []);
   await end();
 });

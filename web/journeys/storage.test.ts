@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../../runtime/installation.testing.ts";
-import { beginJourneys, type Journeys, likeGolden, type Person } from "./browser.testing.ts";
+import { beginJourneys, type Journeys, likeGolden, nobodyIsKeptOut, type Person } from "./browser.testing.ts";
 
 const MiB = 2 ** 20;
 /** A way to the gateway on which files that are brought stand still after a while, until somebody cuts them off or lets them go on. */
@@ -235,6 +235,7 @@ test("a file of one's own becomes a volume: what is sent is said, and it goes on
   await form.getByText("My disk.img has 24.0 MiB. Stay on this page until it is sent.").waitFor();
   await form.getByText("cells volume create My-disk --upload 'My disk.img' --format raw").waitFor();
   await likeGolden(page, "storage-file");
+  await nobodyIsKeptOut(page, "the form with a file");
   await name.fill("data");
   held.holdsAt = 6 * MiB;
   await form.getByRole("button", { name: "Make it" }).click();
