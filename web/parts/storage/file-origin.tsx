@@ -17,6 +17,8 @@ export interface ChosenFile {
   readonly sent: { readonly sent: number; readonly all: number } | null;
   /** Where it went on since it broke off; null: it did not. */
   readonly broke: number | null;
+  /** So many volumes were made of one. */
+  readonly made: number;
   /** What waits in the account, and what became of it, is another one since. */
   readonly changes: number;
   /** Its bytes, and then what is done with their number. */
@@ -34,6 +36,7 @@ export function useFile(): ChosenFile {
   const [sent, setSent] = useState<ChosenFile["sent"]>(null);
   const [broke, setBroke] = useState<number | null>(null);
   const [changes, setChanges] = useState(0);
+  const [made, setMade] = useState(0);
   const leaving = useRef<AbortController | null>(null);
   // Who is refused the volume has brought the bytes nevertheless: they are not sent again.
   const brought = useRef<Brought | null>(null);
@@ -70,6 +73,7 @@ export function useFile(): ChosenFile {
     },
     sent,
     broke,
+    made,
     changes,
     leave,
     bring: async (format, use) => {
@@ -84,6 +88,7 @@ export function useFile(): ChosenFile {
       }
       brought.current = null;
       setBroke(null);
+      setMade((before) => before + 1);
       choose(null);
     },
   };
@@ -147,6 +152,8 @@ interface FileChoiceProps {
   readonly busy: boolean;
 }
 export function FileChoice({ form, set, file, busy }: FileChoiceProps) {
+  // A field that comes again has no file.
+  useEffect(() => () => file.choose(null), []);
   const choose = (chosen: File | null): void => {
     file.choose(chosen);
     if (chosen === null) {
@@ -164,7 +171,7 @@ export function FileChoice({ form, set, file, busy }: FileChoiceProps) {
           type="file"
           required
           disabled={busy}
-          key={file.chosen === null ? "none" : "one"}
+          key={file.made}
           onChange={(event) => choose(event.target.files?.[0] ?? null)}
         />
       </label>
