@@ -354,6 +354,8 @@ test("who has no part in CaaS is told so, and images are the operator's", async 
   assert.equal(await upload.getByRole("combobox", { name: "Its format" }).inputValue(), "raw");
   await upload.getByRole("button", { name: "Upload it" }).click();
   await upload.getByText("debian-12 is at s1, 1 MiB.").waitFor();
+  const called = upload.getByRole("textbox", { name: "The image is called" });
+  await eventually("the form is empty again", async () => (await called.inputValue()) === "");
   await upload
     .getByLabel("A file")
     .setInputFiles({ name: "Debian 13.qcow2", mimeType: "", buffer: Buffer.from("no disk") });
