@@ -3,10 +3,12 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
+import { chromium, type Page } from "playwright-core";
 import type { ImageSummary } from "../../model/api.ts";
 import type { VolumeDetails } from "../../model/contract/tenancy/volumes/volumes.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { cacheDirectory } from "../places.ts";
+import { readRecord } from "../record.ts";
 import { stateOf } from "./questions.testing.ts";
 
 /**
@@ -46,6 +48,30 @@ const diskOf = async (t: Testbed, path: string): Promise<string> => {
 };
 const qemu = (...command: readonly string[]): string =>
   execFileSync(command[0] ?? "", command.slice(1), { encoding: "utf8" });
+
+/** The page of its gateway, signed in as the operator, over a way that takes 16 MiB in a second. */
+async function withPage(t: Testbed, work: (page: Page) => Promise<void>): Promise<void> {
+  // Commands ask CaaS, whose door is not the page's: a sign-in is the gateway's.
+  const url = `http://127.0.0.1:${readRecord(t.at)?.port}`;
+  const { credential } = t.client();
+  const headers = { authorization: `Bearer ${credential}` };
+  const { code } = (await (await fetch(`${url}/login/codes`, { method: "POST", headers })).json()) as { code: string };
+  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium-headless-shell", args: ["--no-sandbox"] });
+  try {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(60_000);
+    const way = await page.context().newCDPSession(page);
+    await way.send("Network.enable");
+    const rates = { downloadThroughput: -1, uploadThroughput: 16 * 2 ** 20 };
+    await way.send("Network.emulateNetworkConditions", { offline: false, latency: 0, ...rates });
+    await page.goto(`${url}/ui/#code=${code}`);
+    await page.getByRole("button", { name: "Sign in as the operator" }).click();
+    await page.getByRole("link", { name: "Storage" }).click();
+    await work(page);
+  } finally {
+    await browser.close();
+  }
+}
 
 test("images from outside become volumes, or are refused with their reason", { skip }, async (suite) => {
   await withTestbed({ hosts: 1, servers: 2, personalities: ["caas"] }, async (t) => {
@@ -146,6 +172,40 @@ test("images from outside become volumes, or are refused with their reason", { s
         assert.equal(qemu("sh", "-c", `grep -rl "a line of the server" ${data} || true`), "");
       }
     });
+
+    await suite.test(
+      "the page brings a file and says how far it is, and says of a hostile one what the server says",
+      async () => {
+        const backing = join(work, "backing.qcow2");
+        await withPage(t, async (page) => {
+          const form = page.getByRole("region", { name: "A new persistent volume" });
+          const bring = async (file: string, name: string): Promise<void> => {
+            await form.getByRole("combobox", { name: "Comes from" }).selectOption("a file of this machine");
+            await form.getByLabel("File", { exact: true }).setInputFiles(file);
+            await form.getByRole("textbox", { name: "Name" }).fill(name);
+            await form.getByRole("button", { name: "Make it" }).click();
+          };
+          await bring(raw, "by-page");
+          await page.getByText(/[1-9]\d* of \d+ MiB sent/).waitFor();
+          const made = page.getByRole("listitem").filter({ hasText: "and changes of by-page" });
+          await made.getByText("Versions, shares and changes of by-page").click();
+          await made.getByText("✓ ready").waitFor();
+          await bring(backing, "evil");
+          const sentence =
+            "the upload is refused: it names a backing file, another file that it would read; write it anew";
+          await page.getByRole("alert").filter({ hasText: sentence }).waitFor();
+        });
+        const show = await said(t, "volume", "show", "by-page", "--output", "json");
+        const { uid } = JSON.parse(show) as VolumeDetails;
+        const disk = await diskOf(t, `primary/volumes/${uid}/v1`);
+        qemu("qemu-img", "compare", "-q", "-f", "raw", "-F", "qcow2", raw, disk);
+        assert.doesNotMatch(await said(t, "volume", "list"), /evil/);
+        for (const server of ["s1", "s2"])
+          assert.deepEqual(readdirSync(join(t.at.directory, "members", server, "data", "image-staging")), []);
+        await until("nothing waits any more", async () => !(await said(t, "image", "list")).includes("upload-"));
+        await said(t, "volume", "delete", "by-page", "--allow-destroy", "by-page");
+      },
+    );
 
     await suite.test("a server that was away lacks the image, and gets it when it is added again", async () => {
       await t.stop("s2");
