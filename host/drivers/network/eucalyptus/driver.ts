@@ -97,8 +97,9 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   const of = (plan: LocalPlan, name: string): readonly Table[] =>
     allTables(plan).iptables.filter((table) => table.name === name);
   const read = async (): Promise<LocalNetwork> => {
-    const [sets, filters, bridged, devices, server, found, heard] = await Promise.all([
-      ...([readSets(run), readTables(run, "iptables"), readTables(run, "ebtables")] as const),
+    const [filters, bridged, sets, devices, server, found, heard] = await Promise.all([
+      // What takes longest is started first.
+      ...([readTables(run, "iptables"), readTables(run, "ebtables"), readSets(run)] as const),
       ...([readDevices(run), dhcp.read(), tags?.read() ?? [], learner?.read() ?? []] as const),
     ]);
     return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server, tags: found, heard };
@@ -158,13 +159,14 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       iptables.forget();
       ebtables.forget();
     },
-    async network(plan, found) {
+    async network(plan, found, next) {
       inForce = plan;
       // A tap is no port of a bridge before the guard is there: what nobody guards would speak for others.
-      await ebtables.apply(allTables(plan).ebtables, found.ebtables);
-      await parts.apply(plan, found);
+      const bridged = await ebtables.apply(allTables(plan).ebtables, found.ebtables);
+      const devices = await parts.apply(plan, found);
+      next(async () => ({ ...found, ebtables: bridged, devices: devices ?? (await readDevices(run)) }));
     },
-    async securityGroup(plan, found) {
+    async securityGroup(plan, found, next) {
       inForce = plan;
       const changes = setChanges(found.sets, plan.sets);
       const short = changes.length > 0 ? await applySets(run, changes) : new Map<string, string>();
@@ -172,7 +174,8 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       // A member that a group's set lacks is reached by nobody; by the mode's own sets all are kept from outside.
       const [all] = parts.filter(([name]) => name.startsWith("EUCA_"));
       if (all !== undefined) throw new Error(all[1]);
-      await iptables.apply(of(plan, "filter"), found.iptables, allTables(plan).iptables);
+      const filters = await iptables.apply(of(plan, "filter"), found.iptables, allTables(plan).iptables);
+      next(async () => ({ ...found, iptables: filters }));
       left = await destroySets(run, staleSets(found.sets, plan.sets));
       if (parts.length > 0) throw new PartlyFailed(new Map(parts));
     },

@@ -14,9 +14,14 @@ export class PartlyFailed extends Error {
 }
 
 /**
+ * What is in place behind a call, as far as the calls behind it ask: a call that knows it without reading all says so. It counts for nothing should the
+ * call fail.
+ */
+export type Next<Local> = (local: () => Promise<Local>) => void;
+/**
  * What a networking mode does on a machine. Registered by its name; the service that drives it knows no mode.
  *
- * Each call reads what it needs and is done when what it was asked for is so; it may be asked for again at any time. A call that fails
+ * Each call is given what is in place, and is done when what it was asked for is so; it may be asked for again at any time. A call that fails
  * throws an error with a sentence, or `PartlyFailed`, and is asked for again.
  */
 export interface ModeDriver<Global, Local, Configuration> {
@@ -30,9 +35,9 @@ export interface ModeDriver<Global, Local, Configuration> {
   scrub(global: Global, local: Local): number;
   /** Whatever is in place counts as something else: the three calls, which follow, write all of it anew. What is closed stays closed meanwhile. */
   flush(): Promise<void>;
-  network(global: Global, local: Local): Promise<void>;
-  securityGroup(global: Global, local: Local): Promise<void>;
-  addressing(global: Global, local: Local): Promise<void>;
+  network(global: Global, local: Local, next: Next<Local>): Promise<void>;
+  securityGroup(global: Global, local: Local, next: Next<Local>): Promise<void>;
+  addressing(global: Global, local: Local, next: Next<Local>): Promise<void>;
   /** The machine leaves; a service that stops takes nothing away. */
   cleanup(): Promise<void>;
   /** What nobody wants any more and cannot be taken away, as sentences: it keeps nothing else from being in place. */

@@ -195,3 +195,45 @@ test("passes come by themselves; the end takes nothing away, and leaving does", 
   assert.deepEqual([taken(), place.network], [["cleanup"], ""]);
   assert.equal(allCalls, 7);
 });
+
+test("a pass reads once, and again where a call does not say what it has left or fails", async () => {
+  let [reads, saysNext, fails] = [0, true, false];
+  const given: string[] = [];
+  const call =
+    (name: string): ModeDriver<string, string, unknown>["network"] =>
+    async (_global, local, next) => {
+      given.push(`${name}: ${local}`);
+      if (saysNext) next(async () => `what ${name} left`);
+      if (fails) throw new Error(`${name} is broken`);
+    };
+  const driver: ModeDriver<string, string, unknown> = {
+    init: async () => [],
+    upgrade: async () => {},
+    read: async () => `reading ${++reads}`,
+    scrub: () => allCalls,
+    flush: async () => void given.push(`flush after ${reads}`),
+    network: call("network"),
+    securityGroup: call("securityGroup"),
+    addressing: call("addressing"),
+    cleanup: async () => {},
+  };
+  const service = new NetworkService({ drivers: new Map([["A", driver]]), configuration: async () => ({}) });
+  const passed = async (pass: () => Promise<void>): Promise<readonly string[]> => {
+    reads = 0;
+    await pass();
+    return given.splice(0);
+  };
+  const known = [
+    "network: reading 1",
+    "securityGroup: what network left",
+    "addressing: what securityGroup left",
+  ] as const;
+  assert.deepEqual(await passed(() => service.offer({ mode: "A", global: "" })), known);
+  // What a flush may have changed is read behind it.
+  assert.deepEqual(await passed(() => service.flush()), ["flush after 0", ...known]);
+  const anew = ["network: reading 1", "securityGroup: reading 2", "addressing: reading 3"];
+  fails = true;
+  assert.deepEqual(await passed(() => service.look()), anew);
+  [saysNext, fails] = [false, false];
+  assert.deepEqual(await passed(() => service.look()), anew);
+});

@@ -168,24 +168,30 @@ export class NetworkService<Global, Local, Configuration> {
     const [driver, view] = [this.#driver(), this.#view];
     if (driver === undefined || view === null) return;
     if (!(await this.#setUp(driver, view))) return;
+    // Before anything is read: what a flush may change is seen.
+    if (this.#flush && !(await this.#flushed(driver))) return;
     let local: Local | null = null;
     const isRead = await this.#try("read", async () => {
       local = await driver.read();
     });
     if (!isRead || local === null) return;
     this.#due |= driver.scrub(view.global, local) & allCalls;
-    const wasFlushed = this.#flush;
-    if (wasFlushed && !(await this.#flushed(driver))) return;
+    const [found, read]: [Local, () => Promise<Local>] = [local, () => driver.read()];
     // Each call sees what the one before has put in place, and the first what the pass has read.
-    let seen: Local | null = wasFlushed ? null : local;
+    let seen = async (): Promise<Local> => found;
     for (const call of order) {
       if ((this.#due & calls[call]) === 0) {
         this.#failed.delete(call);
         continue;
       }
-      const isMade = await this.#try(call, async () => driver[call](view.global, seen ?? (await driver.read())));
+      let behind = read;
+      const isMade = await this.#try(call, async () =>
+        driver[call](view.global, await seen(), (next) => {
+          behind = next;
+        }),
+      );
       if (isMade) this.#due &= ~calls[call];
-      seen = null;
+      seen = isMade ? behind : read;
     }
   }
 

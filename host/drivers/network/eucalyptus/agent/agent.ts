@@ -25,7 +25,7 @@ import {
 } from "../driver.ts";
 import { examineInstance, instanceAt } from "../examine/examine.ts";
 import { endOf, instanceOf, isBetween, unknownBetween } from "../examine/network-host.ts";
-import { prolong, readDevices } from "../handlers/devices.ts";
+import { macOf, prolong } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
@@ -303,8 +303,7 @@ class Agent implements NetworkAgent {
     else this.#options.log("network-configuration-refused", { why: read.error.join("; ") });
   }
   async #macOf(bridge: string): Promise<string> {
-    const link = (await readDevices(this.#options.run)).links.get(bridge);
-    return link?.mac.toUpperCase() ?? noMac;
+    return (await macOf(this.#options.run, bridge))?.toUpperCase() ?? noMac;
   }
 
   /** No view has come: whoever gives views has to hear what one of before may have left, or that there is nothing. */

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PartlyFailed } from "../../service/mode-driver.ts";
+import type { Learner, WatchedTap } from "../learn/learn.ts";
 import { DeviceHandler } from "./device-handler.ts";
+import { readDevices } from "./devices.ts";
+import type { Run } from "./run.ts";
 
 /* With a tool that is none: what is asked of it one behind the other ends at the first that fails, as `ip -batch` does. */
 
@@ -72,4 +75,39 @@ test("what is of no group fails for all", async () => {
   assert.equal(error, null);
   const gone = await applied((call) => call === "link delete dev vl_probe");
   assert.ok(gone.error !== null && !(gone.error instanceof PartlyFailed));
+});
+
+test("devices are read again where one was touched, and otherwise taken as they were found", async () => {
+  const made: string[] = [];
+  let watched: readonly WatchedTap[] = [];
+  const shown = ["br0", "vn_i-5"].map((ifname, at) => ({
+    ifname,
+    ifindex: at + 7,
+    address: "02:00:00:00:00:01",
+    flags: ["UP"],
+    ...(ifname === "br0" ? {} : { master: "br0", linkinfo: { info_slave_data: { hairpin: true } } }),
+  }));
+  const run: Run = async (program, args) => {
+    made.push([program, ...args].join(" "));
+    return program === "ip" && args[0] === "-j" ? JSON.stringify(shown) : "";
+  };
+  const learner: Learner = {
+    read: async () => [],
+    async apply(taps) {
+      watched = taps;
+    },
+  };
+  const handler = new DeviceHandler({ run, learner });
+  const tap = { name: "vn_i-5", bridge: "br0", mac: "02:00:00:00:00:05" };
+  const wanted = { ...plan, bridges: [], taps: [tap], holds: true };
+  const expected = [{ device: 8, mac: tap.mac, holds: true }];
+  // The tap is made, and what watches it knows it by a number that it did not have before.
+  assert.equal(await handler.apply(wanted, found), null);
+  assert.ok(made.some((call) => call.startsWith("ip -j")));
+  assert.deepEqual(watched, expected);
+  watched = [];
+  const devices = await readDevices(run);
+  made.length = 0;
+  assert.equal(await handler.apply(wanted, { ...found, devices }), devices);
+  assert.deepEqual([made, watched], [[], expected]);
 });

@@ -48,34 +48,46 @@ export class DeviceHandler {
       (this.#learner !== undefined && isLearningDue(plan, devices, heard))
     );
   }
-  /** What is of one group or of one tap keeps nothing of others from being made. */
-  async apply(plan: Wanted, found: Found): Promise<void> {
+  /**
+   * What is of one group or of one tap keeps nothing of others from being made.
+   * @returns devices as they were found, where none was touched; null: they have to be read
+   */
+  async apply(plan: Wanted, found: Found): Promise<Devices | null> {
     const trouble = new Trouble(plan);
     // A tap is a port of a group's bridge.
-    await this.#segments(plan, found, trouble);
-    await this.#runAll(deviceChanges(plan, found.devices), trouble);
-    await this.#listen(plan, found);
+    const areSegmentsSame = await this.#segments(plan, found, trouble);
+    const changes = deviceChanges(plan, found.devices);
+    await this.#runAll(changes, trouble);
+    const now = areSegmentsSame && changes.length === 0 ? found.devices : null;
+    await this.#listen(plan, found, now);
     trouble.end();
+    return now;
   }
   async clear(found: Found): Promise<void> {
     const trouble = new Trouble(nothing);
     await this.#runAll(deviceChanges(nothing, found.devices), trouble);
-    await this.#listen(nothing, found);
+    await this.#listen(nothing, found, null);
     await this.#segments(nothing, found, trouble);
   }
-  async #segments(plan: Wanted, { devices, tags: before }: Found, trouble: Trouble): Promise<void> {
+  /** Whether all devices were there, and no others. */
+  async #segments(plan: Wanted, { devices, tags: before }: Found, trouble: Trouble): Promise<boolean> {
     const [run, tags] = [this.#run, this.#tags];
     if (plan.bridges.length > 0) this.#form ??= await probeForm(run, plan.wire);
     const form = this.#form;
     if (form === "program" && tags === undefined)
       throw new Error("the kernel has no devices for VLANs (802.1Q), and nothing else gives tags on this machine");
-    await this.#runAll(segmentChanges(plan, devices, form), trouble);
-    if (form === "program" || before.length > 0) await tags?.apply(wantedTags(plan, await readDevices(run)));
+    const changes = segmentChanges(plan, devices, form);
+    await this.#runAll(changes, trouble);
+    const isSame = changes.length === 0;
+    if (tags !== undefined && (form === "program" || before.length > 0))
+      await tags.apply(wantedTags(plan, isSame ? devices : await readDevices(run)));
+    return isSame;
   }
-  async #listen(plan: Wanted, { heard }: Found): Promise<void> {
+  /** @param now null: devices have changed since they were read */
+  async #listen(plan: Wanted, { heard }: Found, now: Devices | null): Promise<void> {
     const isWanted = (plan.learns || plan.holds) && plan.taps.length > 0;
     if (this.#learner === undefined || !(isWanted || heard.length > 0)) return;
-    await this.#learner.apply(watchedTaps(plan, await readDevices(this.#run)));
+    await this.#learner.apply(watchedTaps(plan, now ?? (await readDevices(this.#run))));
   }
   async #runAll(commands: readonly Command[], trouble: Trouble): Promise<void> {
     for (const calls of grouped(commands))

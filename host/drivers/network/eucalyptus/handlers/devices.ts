@@ -55,7 +55,12 @@ const addressesOf = ({ addr_info = [] }: ShownLink): ReadonlySet<string> =>
 const switches = ["net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"] as const;
 
 export async function readDevices(run: Run): Promise<Devices> {
-  const shown = JSON.parse(await run("ip", ["-j", "-d", "address", "show"])) as readonly ShownLink[];
+  // Where no bridge has been filtered yet, the kernel does not have the second one.
+  const [text, said] = await Promise.all([
+    run("ip", ["-j", "-d", "address", "show"]),
+    run("sysctl", ["-e", ...switches]),
+  ]);
+  const shown = JSON.parse(text) as readonly ShownLink[];
   const ends = shown.some(({ linkinfo }) => linkinfo?.info_kind === "vxlan")
     ? await readEnds(run)
     : new Map<string, ReadonlySet<string>>();
@@ -78,14 +83,21 @@ export async function readDevices(run: Run): Promise<Devices> {
       addresses: addressesOf(each),
     };
   });
-  // Where no bridge has been filtered yet, the kernel does not have the second one.
-  const said = await run("sysctl", ["-e", ...switches]);
   const isOn = (name: string): boolean => said.includes(`${name} = 1`);
   return {
     links: new Map(links.map((link) => [link.name, link])),
     forwards: isOn(switches[0]),
     filtersBridges: isOn(switches[1]),
   };
+}
+
+/** Of one device; null: it is not there. */
+export async function macOf(run: Run, device: string): Promise<string | null> {
+  const text = await run("ip", ["-j", "link", "show", "dev", device]).catch((error: Error) => {
+    if (/does not exist|Cannot find device/.test(error.message)) return "[]";
+    throw error;
+  });
+  return (JSON.parse(text) as readonly ShownLink[]).find(({ ifname }) => ifname === device)?.address ?? null;
 }
 
 interface ShownEnd {

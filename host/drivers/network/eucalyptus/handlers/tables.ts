@@ -18,10 +18,13 @@ const programs = {
 const key = (table: string, chain: string): string => `${table} ${chain}`;
 
 export async function readTables(run: Run, tool: Tool): Promise<Printed> {
-  const printed = new Map<string, string[]>();
-  let table = "";
   const [program] = programs[tool].save;
-  for (const line of (await run(program, [])).split("\n")) {
+  return printedOf(await run(program, []));
+}
+/** @param table of chains before which no table is named */
+function printedOf(text: string, table = ""): Printed {
+  const printed = new Map<string, string[]>();
+  for (const line of text.split("\n")) {
     const [, chain] = /^:(\S+)/.exec(line) ?? [];
     const [, of] = /^-A (\S+)/.exec(line) ?? [];
     if (line.startsWith("*")) table = line.slice(1);
@@ -29,6 +32,14 @@ export async function readTables(run: Run, tool: Tool): Promise<Printed> {
     else if (of !== undefined) printed.get(key(table, of))?.push(line);
   }
   return printed;
+}
+/**
+ * One table of iptables, or one chain of it: to save reads all tables with all their rules, whichever it is asked for. The words of a rule are
+ * those of a save, and only how a chain is declared is said otherwise.
+ */
+async function readTable(run: Run, table: string, chain: readonly string[]): Promise<Printed> {
+  const said = await run("iptables", ["-t", table, "-S", ...chain]);
+  return printedOf(said.replace(/^-P /gm, ":").replace(/^-N (.*)$/gm, ":$1 -"), table);
 }
 
 /** What of a chain was put in place, and how it read then. */
@@ -93,9 +104,11 @@ export class TableHandler {
   /**
    * Writes what is due, and takes away chains of the mode's that the plan has no more.
    * @param all tables of the plan, of which `wanted` are those to be written
+   * @returns what is printed now: what was written is read behind it, and of the rest what was found
    */
-  async apply(wanted: readonly Table[], found: Printed, all = wanted): Promise<void> {
+  async apply(wanted: readonly Table[], found: Printed, all = wanted): Promise<Printed> {
     const due = new Set(this.due(wanted, found));
+    const isTouched = this.#isTouched(due, found);
     const stale = this.stale(all, found);
     const tables = new Map<string, readonly string[]>();
     const named = new Set(wanted.map(({ name }) => name));
@@ -123,14 +136,42 @@ export class TableHandler {
       ]);
     }
     this.written = [...due];
-    if (tables.size === 0) return;
+    if (tables.size === 0) return found;
     await this.#restore(tables);
-    const now = await readTables(this.#run, this.tool);
+    const now = await this.#readBack([...tables.keys()], due, stale, found, isTouched);
     for (const { name: table, chains } of wanted)
       for (const chain of chains) {
         const name = key(table, chain.name);
         if (due.has(name)) this.#applied.set(name, { plan: planOf(chain), printed: textOf(now, name) });
       }
+    return now;
+  }
+  /** Some of them read otherwise than they were put there. */
+  #isTouched(due: ReadonlySet<string>, found: Printed): boolean {
+    return [...due].some((name) => {
+      const applied = this.#applied.get(name);
+      return applied !== undefined && applied.printed !== textOf(found, name);
+    });
+  }
+  /**
+   * No more than was written. What reads otherwise than it did is read as it will be read at each look: were the words ever others, a chain would be
+   * written twice and not for ever.
+   */
+  async #readBack(
+    tables: readonly string[],
+    due: ReadonlySet<string>,
+    gone: readonly string[],
+    found: Printed,
+    isTouched: boolean,
+  ): Promise<Printed> {
+    const [table, ...more] = tables;
+    if (this.tool !== "iptables" || table === undefined || more.length > 0 || isTouched)
+      return readTables(this.#run, this.tool);
+    const [only, ...others] = [...due].map((name) => name.slice(table.length + 1));
+    if (only !== undefined && others.length + gone.length === 0)
+      return new Map([...found, ...(await readTable(this.#run, table, [only]))]);
+    const rest = [...found].filter(([name]) => !name.startsWith(`${table} `));
+    return new Map([...rest, ...(await readTable(this.#run, table, []))]);
   }
   /** Each table in one transaction. */
   async #restore(tables: ReadonlyMap<string, readonly string[]>): Promise<void> {
