@@ -3,8 +3,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Machine } from "../../diverter/testing/namespaces.testing.ts";
-import { NetworkService } from "../../service/network-service.ts";
-import { createPlanDriver, type LocalNetwork } from "../driver.ts";
 import { planOf, World } from "../packets/world.testing.ts";
 import type { LocalConfiguration, LocalPlan } from "../plan/plan.ts";
 import type { Run } from "./run.ts";
@@ -36,17 +34,10 @@ after(() => world.end());
 
 test("a look reads each tool once, a rule is read back as its chain alone, and a flush reads nothing again", async () => {
   const started: string[] = [];
-  const driver = createPlanDriver({
-    run: (program, args, input) => {
-      // Nobody waits for what is announced.
-      if (program !== "arping") started.push([program, ...args].join(" "));
-      return run(program, args, input);
-    },
-    dhcpDirectory: join(world.directory, "dhcp"),
-  });
-  const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
-    drivers: new Map([["EDGE", driver]]),
-    configuration: async () => ({}),
+  // Nobody waits for what is announced.
+  const service = world.service(node, "node", (program, args, input) => {
+    if (program !== "arping") started.push([program, ...args].join(" "));
+    return run(program, args, input);
   });
   const startedBy = async (pass: () => Promise<void>): Promise<readonly string[]> => {
     started.length = 0;
@@ -77,7 +68,8 @@ test("a look reads each tool once, a rule is read back as its chain alone, and a
   assert.deepEqual(await startedBy(() => service.look()), reads);
   // What a call has taken away, also of another's table, the next one does not find there any more.
   await startedBy(() => offer(plan({ metadataHere: true })));
-  await startedBy(async () => void (await Promise.all([offer(plan()), service.flush()])));
+  const both = await startedBy(async () => void (await Promise.all([offer(plan()), service.flush()])));
+  assert.equal(both.filter((each) => each.startsWith("iptables-restore")).length, 2, both.join("\n"));
   assert.ok(!node.run("iptables-save").includes("CELLS_METADATA"));
   assert.deepEqual(await startedBy(() => service.look()), reads);
   // A rule that is deleted by hand comes back.
