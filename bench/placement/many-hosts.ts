@@ -5,6 +5,7 @@ import { createPlacer } from "../../core/placer/placer.ts";
 import type { PlacerState } from "../../core/placer/state.ts";
 import { hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { ownerOf } from "./mix.ts";
 
 /* A Placer as a function, with so many hosts that are up, and as many cells `k0`, `k1` … as there are accounts, each of one. */
 interface HostSize {
@@ -31,8 +32,7 @@ export function placerOf(hostCount: number, accounts: number, sizeOf: (at: numbe
   service.step(state, { kind: "start" }, clock);
   const desire = (from: PeerName, key: string, value: Json) =>
     service.step(state, { kind: "desired", from, key, value }, clock).effects;
-  for (let at = 0; at < accounts; at += 1)
-    desire(root, `owner/k${at}`, { cell: `k${at}`, account: `ROOT/d${at % 5}/a${at}` });
+  for (let at = 0; at < accounts; at += 1) desire(root, `owner/k${at}`, ownerOf(at));
   return { peers, service, state, desire };
 }
 

@@ -8,10 +8,11 @@ import { sliceTimer } from "../../core/placer/what-if/questions.ts";
 import { rebalance } from "../../core/placer/what-if/rebalance.ts";
 import { wholeOf } from "../../core/placer/what-if/sliced.ts";
 import { thought } from "../../core/placer/what-if/thought.ts";
-import { below, seedOf } from "../../core/random.ts";
-import { type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { below } from "../../core/random.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { clock, placerOf, root, scanned } from "./many-hosts.ts";
+import { type Asked, dedicated, type Kind, machineAt, mixOf } from "./mix.ts";
 
 /*
  * One process with one Placer that has so many hosts, of `placement.ts`. Arguments: hosts, decisions that are measured. Times
@@ -47,81 +48,26 @@ export interface PlacementReport {
 
 const [hostCount = 5000, count = 20_000] = process.argv.slice(2).map(Number);
 const accounts = 50;
-const chance = { random: seedOf(19) };
-const pick = <T>(all: readonly T[]): T => all[below(chance, all.length)] as T;
 const heldMiB = (): number => {
   globalThis.gc?.();
   return process.memoryUsage().heapUsed / 2 ** 20;
 };
 const before = heldMiB();
 
-// Two kinds of machines; one in ten is dedicated.
-const { peers, service, state, desire } = placerOf(hostCount, accounts, (at) => ({
-  ...(at % 3 === 0 ? { memoryMiB: 524_288, cpus: 128 } : { memoryMiB: 262_144, cpus: 64 }),
-  cpuSpeedMHz: at % 2 === 0 ? 2400 : 3000,
-}));
+const { peers, service, state, desire } = placerOf(hostCount, accounts, machineAt);
 for (let at = 0; at < hostCount; at += 10) {
   const host = peers[at]?.slice("host.".length) ?? "";
-  const to = { kind: "account", path: `ROOT/d${(at / 10) % 5}/a${(at / 10) % accounts}` };
-  desire(root, `dedicated/${host}`, { host, of: host, level: "host", to });
+  desire(root, `dedicated/${host}`, dedicated(host, at, accounts));
 }
-
-/**
- * What a VM asks for: of twenty 12 ask for nothing, 3 and 2 are in strict and other anti-affinity groups of five, 1 is in a strict affinity group
- * of four, 1 spreads, 1 asks for hosts of its account. Besides, each account has twenty strict and twenty preferred ones, which come first.
- */
-interface Kind {
-  readonly of: number;
-  readonly what: number | undefined;
-}
-let serial = 0;
+const { chance, kindOf, request, first } = mixOf(accounts, desire);
 const live: { readonly client: PeerName; readonly vm: string; readonly kind: Kind }[] = [];
-const kinds = [0, 0, 0, 1, 1, 2, 3, 4];
-const kindOf = (): Kind => ({ of: below(chance, accounts), what: kinds[below(chance, 20)] });
-function request(kind: Kind): {
-  readonly client: PeerName;
-  readonly kind: Kind;
-  readonly document: JsonObject & { readonly vm: string };
-} {
-  serial += 1;
-  const { of, what } = kind;
-  const [cell, client] = [`k${of}`, peerName(`controller.k${of}`)];
-  const group = (letter: string, size: number, sort: string): JsonObject => {
-    const name = `${letter}${Math.floor(serial / (20 * size * accounts))}`;
-    const uid = `${cell}-${name}`;
-    if (!state.groups.has(uid as Uid))
-      desire(client, `group/${uid}`, { uid, path: `${cell}/${name}`, name, kind: sort });
-    return { groups: [name] };
-  };
-  const wishes: readonly (() => JsonObject)[] = [
-    () => group("s", 5 / 3, "host anti-affinity"),
-    () => group("n", 5 / 2, "non-strict host anti-affinity"),
-    () => group("t", 4, "host affinity"),
-    () => ({ spread: `w${Math.floor(serial / (20 * 5 * accounts))}` }),
-    () => ({ groups: [`DedicatedGrp-a${of}`] }),
-    () => ({ dedication: "strict" }),
-    () => ({ dedication: "preferred" }),
-  ];
-  const vm = `v${serial}`;
-  const document = {
-    vm,
-    path: `${cell}/${vm}`,
-    cell,
-    incarnation: 1,
-    cpuSpeedMHz: serial % 7 === 0 && what === undefined ? 3000 : 0,
-    memoryMiB: pick([2048, 4096, 8192, 16_384]),
-    cpus: pick([1, 2, 4]),
-    placement: what === undefined ? {} : (wishes[what]?.() ?? {}),
-  };
-  return { client, kind, document };
-}
-const start = ({ client, document, kind }: ReturnType<typeof request>): void => {
+const start = ({ client, document, kind }: Asked): void => {
   desire(client, `placement/${document.vm}`, document);
   live.push({ client, vm: document.vm, kind });
 };
 
 // Half of the memory has VMs before anything is measured: some 15 for each host.
-for (let at = 0; at < accounts * 40; at += 1) start(request({ of: at % accounts, what: at % 80 < 40 ? 5 : 6 }));
+for (const kind of first()) start(request(kind));
 for (let at = 0; at < hostCount * (hostCount <= 1000 ? 8 : 15); at += 1) start(request(kindOf()));
 const held = heldMiB() - before;
 

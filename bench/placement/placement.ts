@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { figureOf, reportOf } from "../measure.ts";
+import type { CommitsReport } from "./commits-process.ts";
 import type { PlacementReport } from "./placement-process.ts";
 import type { TraceReport } from "./trace-process.ts";
 
@@ -21,6 +22,31 @@ async function measureTrace(trace: string, { quick, say }: BenchOptions): Promis
     ["choices that are the scan's", "%", (100 * (scanned - differ)) / scanned, null, `goal: 100; ${scanned} looked at`],
   ];
   return rows.map(([about, ...more]) => figureOf(`trace at ${hosts} hosts, ${about}`, ...more));
+}
+
+/** The same through the process that every installation runs, with its store and its connections. */
+async function measureCommits({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const [hosts, controllers, count, steadily, seconds] = quick ? [100, 10, 500, 100, 1] : [1000, 50, 20_000, 1000, 10];
+  say(`${count} VMs of ${controllers} controllers through the Placer's process, ${hosts} hosts`);
+  const report = await reportOf<CommitsReport>(
+    program("commits-process.ts"),
+    hosts,
+    controllers,
+    count,
+    steadily,
+    seconds,
+  );
+  const { busy, steady, placed, refused, lost } = report;
+  const rows: readonly Parameters<typeof figureOf>[] = [
+    ["VMs placed, durable and told", "1/s", report.perSecond, null, `goal: 3750 or more; ${report.count} of them`],
+    ["from document to answer meanwhile, 99 of 100", "ms", busy.p99Ms, null, `${32 * controllers} on their way`],
+    ["processor time of the Placer for one", "ms", report.cpuMs, null],
+    [`${steadily} a second, from document to answer, median`, "ms", steady.medianMs, null],
+    ["the same, 99 of 100", "ms", steady.p99Ms, null, `the longest ${steady.longestMs.toFixed(1)} ms`],
+    ["resident", "MiB", report.residentMiB, null, `${placed} VMs there, ${refused} have no place`],
+    ["told, and in the store of the Placer, killed then", "%", (100 * (placed - lost)) / placed, null, "goal: 100"],
+  ];
+  return rows.map(([about, ...more]) => figureOf(`through its process at ${hosts} hosts, ${about}`, ...more));
 }
 
 async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
@@ -54,7 +80,7 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
       figure("a plan of moves, and looked at anew", "ms", report.rebalanceMs, 10_000, `${report.moves} moves`);
     figure("held", "MiB", report.heldMiB, 300, "hosts, places, documents and index");
   }
-  return figures;
+  return [...figures, ...(await measureCommits(options))];
 }
 
 export const placement: Bench = {
@@ -65,7 +91,10 @@ export const placement: Bench = {
     "one ends and one of its kind comes, in turn. Of twenty, 12 ask for nothing, 3 and 2 are in strict and non-strict anti-affinity groups of five, 1 is in " +
     "a strict affinity group of four, 1 spreads, 1 asks for hosts of its account; each account has 20 strict and 20 preferred ones besides. " +
     "Refusals and how many more fit are in processor time of its thread, all else in time as it passes. " +
-    "Quotas are decided at controllers, before a Placer is asked; pools are not among it. With a trace: its VMs instead, at hosts of 256 GiB, each batch " +
+    "Quotas are decided at controllers, before a Placer is asked; pools are not among it. Through its process: the Placer as every " +
+    "installation runs it, with its store on this disk, in a process of its own; its hosts and 50 controllers are in another one and keep nothing, each at " +
+    "an address of its own, with a connection of its own by mutual TLS. The same mix, after 2,000 strict and preferred VMs and a quarter of what is counted; each " +
+    "answer brings the next document, and then so many come a second. With a trace: its VMs instead, at hosts of 256 GiB, each batch " +
     "one of 200 accounts in turn and a group that spreads.",
   run: measureAll,
 };

@@ -32,6 +32,7 @@ import type { Instant, Restored } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import type { Desires } from "./changes/desires.ts";
+import type { Granted } from "./changes/granted.ts";
 import type { Indexes } from "./changes/indexes.ts";
 import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
@@ -315,7 +316,9 @@ export interface ControllerState extends Hearing, Pooling {
   /** Of its child cells, by their CellControllers. */
   readonly grants: Map<Uid, QuotaGrant>;
   /** Of the root cell: what accounts and domains may have, by their UIDs. */
-  readonly accountLimits: Map<string, DesiredLimits>;
+  readonly accountLimits: TrackedMap<string, DesiredLimits>;
+  /** And what was granted of that. */
+  readonly granted: Granted;
   /** And what their UIDs are. */
   readonly accountUids: AccountUids;
   /** Record `ending`. */

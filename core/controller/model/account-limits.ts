@@ -9,7 +9,9 @@ import { desiredLimits } from "../../documents/readers/tenancy.ts";
 import { type DesiredLimits, tenancy } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { publishValue } from "../../outbox.ts";
+import type { Granted } from "../changes/granted.ts";
 import type { ElementRecord } from "../records.ts";
+import { takeOver } from "../rules/derived.ts";
 import { endingOwners, isEnding, isOwner } from "../services/ending-owners.ts";
 import { type PoolAccounts, unitsByChild } from "../services/pools/given.ts";
 import { type ControllerState, childRecords } from "../state.ts";
@@ -189,39 +191,43 @@ export function accountLimitFaults(
   );
 }
 
-type Sum = { readonly [Key in LimitKey]: number };
-const noSum: Sum = Object.fromEntries(limitKeys.map((key) => [key, 0])) as unknown as Sum;
-/** What is held below each path, by going once over all cells: a limit is said of each account, and of each domain above it. */
-function sumsByPath(all: readonly Share[]): ReadonlyMap<string, Sum> {
-  const sums = new Map<string, { [Key in LimitKey]: number }>();
-  for (const { account, amount } of all)
-    for (let at = account.length; at > 0; at = account.lastIndexOf("/", at - 1)) {
-      const path = account.slice(0, at);
-      const sum = sums.get(path) ?? { ...noSum };
-      sums.set(path, sum);
-      for (const key of limitKeys) sum[key] += amount[key] ?? 0;
-    }
-  return sums;
-}
-
-/** Says to the service `tenancy` what was granted of each limit, where that is another thing than was said last. */
+/**
+ * Says to the service `tenancy` what was granted of each limit, where that is another thing than was said last. Only cells of which something is
+ * another thing are looked at, and limits of theirs: there may be thousands of both.
+ */
 export function publishGranted(state: ControllerState): void {
-  const { outbox, accountLimits } = state;
+  const { outbox, accountLimits, granted, indexes, pass } = state;
   const prefix = actualKey(tenancy, "limits/");
-  const sums = accountLimits.size === 0 ? new Map<string, Sum>() : sumsByPath(shares(state));
-  const said = new Set<string>();
-  const isWhole = state.cell !== null;
-  const cellsOf = endingOwners(state).length === 0 ? () => 0 : cellCounts(state);
-  for (const [uid, limit] of accountLimits) {
-    const sum = sums.get(limit.path) ?? noSum;
-    const granted = Object.fromEntries(limitKeys.map((key) => [key, sum[key]]));
-    said.add(`${prefix}${uid}`);
-    // Before there is a model nobody knows what would be left; an older store says nothing at all (`reconcile.ts`).
-    const left = isEnding(limit) && isWhole ? { left: cellsOf(limit) + dedicatedTo(state, limit) } : {};
-    publishValue(outbox, `${prefix}${uid}`, { granted, ...left });
+  if (accountLimits.size > 0) {
+    if (pass.isWhole) granted.clear();
+    pass.whole("units", () => takeOver(granted.units, unitsByChild(state), (one, other) => one === other));
+    pass.each("granted", indexes.children, (_is, child) => granted.part(child, partOf(state, child)));
+    pass.each("limits", accountLimits, (limit, uid) => {
+      const { sum, own, all } = granted.at(limit.path);
+      // Before there is a model nobody knows what would be left; an older store says nothing at all (`reconcile.ts`).
+      const isWhole = state.cell !== null;
+      const cells = limit.kind === "account" ? own : all - own;
+      const left = isEnding(limit) && isWhole ? { left: cells + dedicatedTo(state, limit) } : {};
+      publishValue(outbox, `${prefix}${uid}`, { granted: sum, ...left });
+    });
   }
-  for (const key of [...outbox.published.keys()])
-    if (key.startsWith(prefix) && !said.has(key)) publishValue(outbox, key, null);
+  for (const uid of granted.ended) publishValue(outbox, `${prefix}${uid}`, null);
+  granted.ended.clear();
+}
+function partOf(state: ControllerState, child: Uid): Parameters<Granted["part"]>[1] {
+  const record = state.elements.get(child);
+  const account = record === undefined ? null : accountOf(state, record);
+  if (account === null) return null;
+  const [grant, units] = [state.grants.get(child), state.granted.units.get(child)];
+  return { account, amount: grant === undefined ? null : ofCell(grant.amount, units) };
+}
+/** What is said of a limit goes with it; a cell that has gone counts no more. */
+export function followGranted({ accountLimits, granted, indexes }: ControllerState): void {
+  accountLimits.watch((uid, _before, after) => {
+    if (after === undefined) granted.ended.add(uid);
+    else granted.ended.delete(uid);
+  });
+  indexes.children.watch((child, _before, after) => void (after === undefined && granted.part(child, null)));
 }
 /** How many cells there are of whom, those included that have yet to end; of a domain those of all accounts in it. All are looked through once. */
 export function cellCounts(state: ControllerState): (owner: Owner) => number {
