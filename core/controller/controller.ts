@@ -16,7 +16,6 @@ import { leaveFormer, restoredGuard } from "./cells/guard.ts";
 import { inUseDue, inUseTimer } from "./cells/in-use.ts";
 import { heldInitial } from "./cells/life.ts";
 import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
-import { Granted } from "./changes/granted.ts";
 import { indexesOf } from "./changes/indexes.ts";
 import { Changes, type Pass } from "./changes/pass.ts";
 import { takeInput } from "./changes/slices.ts";
@@ -29,7 +28,7 @@ import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } fro
 import { grantOf } from "./histories/kept-grants.ts";
 import { noteMachines } from "./histories/machines.ts";
 import { goOnAbove } from "./histories/put-back.ts";
-import { followGranted, takeLimits } from "./model/account-limits.ts";
+import { followGranted, noLimits, takeLimits } from "./model/account-limits.ts";
 import { auditPutBack } from "./model/audited.ts";
 import { noRoom } from "./model/quota.ts";
 import { answerResolvers } from "./network/resolvers.ts";
@@ -330,9 +329,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     grants: make.map(),
     pooled: make.map(),
     claims: new TrackedMap(tracking),
-    accountLimits: new TrackedMap(tracking),
-    granted: new Granted(tracking),
-    accountUids: { byPath: new Map(), pathOf: new Map() },
+    ...noLimits(tracking),
     ending: restored.records.has("ending"),
     started: false,
     wasPutBack: restored.wasRestored === true,
@@ -349,7 +346,6 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
   readRecords(state, restored);
   leaveFormer(state);
   forgetWith(state);
-  followGranted(state);
   return trackFields(tracking, state, tracked);
 }
 
@@ -393,6 +389,7 @@ const tracked = [
 /** What was worked out of an element, a VM or a host goes with it. */
 function forgetWith(state: ControllerState): void {
   const { elements, vms, derived, indexes } = state;
+  followGranted(state);
   elements.watch((uid, _before, after) => {
     if (after !== undefined) return;
     derived.interfaces.delete(uid);

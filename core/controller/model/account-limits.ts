@@ -9,7 +9,8 @@ import { desiredLimits } from "../../documents/readers/tenancy.ts";
 import { type DesiredLimits, tenancy } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { publishValue } from "../../outbox.ts";
-import type { Granted } from "../changes/granted.ts";
+import { Granted } from "../changes/granted.ts";
+import { TrackedMap, type Tracking } from "../changes/tracked.ts";
 import type { ElementRecord } from "../records.ts";
 import { takeOver } from "../rules/derived.ts";
 import { endingOwners, isEnding, isOwner } from "../services/ending-owners.ts";
@@ -23,6 +24,11 @@ import { accountOf } from "./owners.ts";
  * which that would be more than the account, or a domain above it, may have. A limit below what is granted takes nothing away.
  */
 
+export const noLimits = (tracking: Tracking): Pick<ControllerState, "accountLimits" | "accountUids" | "granted"> => ({
+  accountLimits: new TrackedMap(tracking),
+  accountUids: { byPath: new Map(), pathOf: new Map() },
+  granted: new Granted(tracking),
+});
 export function takeLimits(state: ControllerState, key: string, value: Json): void {
   const uid = key.slice("limits/".length);
   const limits = desiredLimits.of(value, uid);
