@@ -218,7 +218,7 @@ test("a machine that has ended is listed until its end was announced: whoever li
 test("a QEMU that answers nothing holds up nobody who lists the others after a restart", {
   timeout: 60_000,
 }, async () => {
-  const options = { runDirectory: join(directory, "silent") };
+  const options = { runDirectory: join(directory, "silent-run") };
   const vm = uid("c1-19");
   const first = createQemuDriver(options);
   await first.start(machine(vm, 1, await sectorDisk("silent-listed.img", idle)));
