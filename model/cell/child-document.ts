@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
-import type { Openness } from "./cell.ts";
+import type { CellControllerElement, Openness } from "./cell.ts";
 
 /**
  * The document of a child cell from its `x.cell`: that is a component of type Cell, which then stands there under its name or
@@ -40,6 +40,10 @@ export function namedChild(json: Json, name: string | undefined, otherwise: stri
   if (!isLabel(label)) return null;
   return { label, document: { ...document, [found.name]: { ...found.component, "x.name": label } } };
 }
+
+/** As its element says it; null: it makes no cell. */
+export const childOfElement = ({ cell, name, path }: CellControllerElement): NamedChild | null =>
+  namedChild(cell, name, path.split("/").at(-1) ?? path);
 
 /** What a child's first document says of itself that is open without a rule, or is not. A word that means nothing is none. */
 export function saidByChild({ document }: NamedChild): Openness {

@@ -1,5 +1,5 @@
 import type { Cell, CellControllerElement, Openness } from "../cell/cell.ts";
-import { namedChild, saidByChild } from "../cell/child-document.ts";
+import { childOfElement, saidByChild } from "../cell/child-document.ts";
 import { boundOfChildren, type Effective, effectiveOpenness, isLooser, opennessNames } from "../check/openness.ts";
 import { printable } from "../diagnostics/render-diagnostic.ts";
 import type { Json } from "../json/json.ts";
@@ -62,7 +62,7 @@ function childrenOf(
   ];
   return [...to.elements.values()].flatMap((element) => {
     if (element.type !== "CellController") return [];
-    const child = namedChild(element.cell, element.name, element.path.split("/").at(-1) ?? element.path);
+    const child = childOfElement(element);
     if (child === null) return [];
     const before = isThere(from, element) ? effectiveOpenness({}, old) : nothingSaid;
     const after = effectiveOpenness(isThere(from, element) ? {} : saidByChild(child), now);

@@ -1,6 +1,6 @@
 import { said } from "../../../model/cause/cause.ts";
 import type { CellControllerElement } from "../../../model/cell/cell.ts";
-import { isLabel, type NamedChild, namedChild } from "../../../model/cell/child-document.ts";
+import { childOfElement, isLabel, type NamedChild } from "../../../model/cell/child-document.ts";
 import { cellName, type ElementPath, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { diverter } from "../../../model/cell/network/network-mode.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
@@ -37,9 +37,6 @@ import {
 } from "../state.ts";
 import { defaultStartsPerMinute, startsOfChildren } from "../vm/start-limit.ts";
 
-const childOf = (element: CellControllerElement) =>
-  namedChild(element.cell, element.name, element.path.split("/").at(-1) ?? element.path);
-
 /** A child of the root cell would be taken for the root cell itself. */
 const isRootsName = (state: ControllerState, { label }: NamedChild): boolean =>
   childName(state.options.cell, label) === rootCell;
@@ -55,7 +52,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
     const element = elementOf(state, record);
     const grant = state.grants.get(record.uid);
     if (element?.type !== "CellController" || grant === undefined) continue;
-    const child = childOf(element);
+    const child = childOfElement(element);
     if (child === null || isRootsName(state, child)) continue;
     addDesire(desires, cellManager, `cell/${record.uid}`, {
       uid: record.uid,
@@ -149,7 +146,7 @@ function mayTakeBack(state: ControllerState, key: string): boolean {
 
 export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Standing {
   if (state.options.cellManager !== true) return standing("failed", { kind: "no-cell-manager" });
-  const child = childOf(element);
+  const child = childOfElement(element);
   if (child === null) return standing("failed", { kind: "child-malformed" });
   if (isRootsName(state, child)) return standing("failed", { kind: "child-named-root", name: rootCell });
   const untold = tooLong(state.outbox, cellManager, `cell/${record.uid}`);

@@ -1,5 +1,5 @@
 import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
-import { namedChild } from "../../../model/cell/child-document.ts";
+import { childOfElement } from "../../../model/cell/child-document.ts";
 import { cellName, type ElementPath, type PeerName } from "../../../model/cell/identifiers.ts";
 import { isTenant } from "../../../model/check/root-cell/check-tenants.ts";
 import { pathPattern, pathRule, rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
@@ -79,8 +79,7 @@ function ownerOf(state: ControllerState, record: ElementRecord): DesiredOwner | 
   const last = desiredOwner.of(desiredNow(state, tenancy, ownerKey(record.uid)), record.uid);
   return last === null ? null : { ...last, ending: true };
 }
-const labelOf = ({ cell, name, path }: CellControllerElement): string | null =>
-  namedChild(cell, name, path.split("/").at(-1) ?? path)?.label ?? null;
+const labelOf = (element: CellControllerElement): string | null => childOfElement(element)?.label ?? null;
 const accountIn = (text: string | undefined): string | null => (text !== undefined && isAccount(text) ? text : null);
 const isAccount = (text: string): boolean => pathPattern.test(text) && text !== rootDomain;
 

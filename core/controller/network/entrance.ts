@@ -1,7 +1,7 @@
 import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, CellControllerElement, VmElement } from "../../../model/cell/cell.ts";
-import { namedChild } from "../../../model/cell/child-document.ts";
+import { childOfElement } from "../../../model/cell/child-document.ts";
 import type { CellName, Ipv4 } from "../../../model/cell/identifiers.ts";
 import { isManagementSubnet } from "../../../model/check/check-management.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
@@ -48,8 +48,8 @@ const gateways = (cell: Cell): readonly CellControllerElement[] =>
 /** Which child of the root cell is the way in, by the root cell's model; null: none is. */
 export function entranceCell(root: Cell): CellName | null {
   const [first] = gateways(root);
-  const child = first && namedChild(first.cell, first.name, first.path.split("/").at(-1) ?? first.path);
-  return child === undefined || child === null ? null : childName(rootCell, child.label);
+  const child = first === undefined ? null : childOfElement(first);
+  return child === null ? null : childName(rootCell, child.label);
 }
 
 /** Why a model must not have the ways in that it has; empty if it may. */
