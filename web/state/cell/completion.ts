@@ -27,8 +27,9 @@ const mostShown = 60;
 
 /** What could stand at an offset; none where the language is not known here, or nothing fits what is written there. */
 export function suggestionsAt(main: string, text: string, offset: number, previous?: BundleView): Suggested {
-  const yaml = /\.ya?ml$/.test(main) ? yamlAsJson(text, offset) : null;
-  if (/\.ya?ml$/.test(main) && yaml === null) return { all: [], view: viewBundle({ main, files: {} }) };
+  const isYaml = /\.ya?ml$/.test(main);
+  const yaml = isYaml ? yamlAsJson(text, offset) : null;
+  if (isYaml && yaml === null) return { all: [], view: viewBundle({ main, files: {} }) };
   const [file, read, at] = yaml === null ? [main, text, offset] : [`${main}.json`, yaml.json, yaml.offset];
   const view = viewBundle({ main: file, files: { [file]: read } }, previous);
   const found = completionsAt(view, file, at).items.map((item) => {

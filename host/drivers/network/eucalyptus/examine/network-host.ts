@@ -1,4 +1,5 @@
 import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
+import { isManaged } from "../../../../../model/cell/network/modes.ts";
 import { segmentAt } from "../../../../../model/eucalyptus/addresses/segments.ts";
 import type { Cluster, Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import type { PacketCheck, PacketQuestion } from "../../driver.ts";
@@ -29,7 +30,6 @@ export const instanceOf = ({ instances }: NetworkView, address: string): Instanc
   const number = parseIpv4(address);
   return instances.find(({ privateIp, publicIp }) => privateIp === number || publicIp === number) ?? null;
 };
-const isManaged = ({ mode }: NetworkView): boolean => mode === "MANAGED" || mode === "MANAGED-NOVLAN";
 const clusterOf = ({ clusters }: NetworkView, { id }: Instance): Cluster | undefined =>
   clusters.find(({ nodes }) => nodes.some(({ instances }) => instances.includes(id)));
 const sharesGroup = (one: Instance, other: Instance): boolean =>
@@ -42,7 +42,7 @@ const isPrivate = (view: NetworkView, address: string): boolean => {
 /** Of a node: who says what rules make of the packet. Null: this node does. */
 export function toNetworkHost({ view }: InstanceKnowledge, question: PacketQuestion): readonly PacketCheck[] | null {
   if (view.mode === "EDGE") return null;
-  if (!isManaged(view))
+  if (!isManaged(view.mode))
     return [pass("no-rules", `the mode ${view.mode} has no rules of groups: nothing keeps its instances apart`)];
   const [from, to] = [instanceOf(view, question.source), instanceOf(view, question.destination)];
   const own = question.side === "sender" ? from : to;
@@ -71,7 +71,7 @@ type Judge = (knowledge: InstanceKnowledge, packet: Packet, own: Instance) => re
 export function examineBetween(knowledge: InstanceKnowledge, question: Between, judged: Judge): readonly PacketCheck[] {
   const { view, self, plan } = knowledge;
   const cluster = view.clusters.find(({ enabledCcIp }) => formatIpv4(enabledCcIp) === self.address);
-  if (!isManaged(view) || self.peer !== "network" || cluster === undefined) return unknownBetween;
+  if (!isManaged(view.mode) || self.peer !== "network" || cluster === undefined) return unknownBetween;
   const [from, to] = [instanceOf(view, question.source), instanceOf(view, question.destination)];
   const own = endOf(question) === "source" ? from : to;
   const asked = addressAsked(question, from, to);
