@@ -15,6 +15,8 @@ const MiB = 2 ** 20;
 class Way {
   /** Octets of each request that brings some; null: it is not held. */
   holdsAt: number | null = null;
+  /** A browser sends by itself what broke on a connection that it had used before: whether that breaks too, and the page alone can go on. */
+  breaksResent = false;
   readonly #server: Server;
   readonly #ends = new Set<Socket>();
   readonly #held = new Set<() => void>();
@@ -34,7 +36,13 @@ class Way {
       }
       far.pipe(near);
       near.on("data", (chunk: Buffer) => {
-        if (chunk.includes("PUT /uploads/")) [came, isUpload] = [0, true];
+        if (chunk.includes("PUT /uploads/")) {
+          [came, isUpload] = [0, true];
+          if (this.breaksResent && !/\r\ncontent-range:/i.test(chunk.toString("latin1"))) {
+            end();
+            return;
+          }
+        }
         came += chunk.length;
         const isHeld = isUpload && this.holdsAt !== null && came >= this.holdsAt;
         if (isHeld) this.#held.add(end);
@@ -240,6 +248,7 @@ test("a file of one's own becomes a volume: what is sent is said, and it goes on
   held.holdsAt = 6 * MiB;
   await form.getByRole("button", { name: "Make it" }).click();
   await isOnItsWay(page, held);
+  held.breaksResent = true;
   held.cut(null);
   await page.getByText(/^The connection broke off: it went on at [1-9]\d*\.\d MiB\.$/).waitFor();
   await page.getByRole("alert").filter({ hasText: "the account has a persistent volume data already" }).waitFor();
