@@ -292,6 +292,8 @@ class Lexer {
   }
 
   #symbol(text: string): void {
+    // So what is inside a block means the same whatever stands around it (`model/editor/reparse.ts` rests on that).
+    if (text === "{" || text === "}") this.#open = false;
     this.#push("symbol", text, this.#here(text.length));
     this.#advance(this.#at + text.length);
   }
