@@ -2,6 +2,7 @@ import { kindOf, mayAsk } from "../core/documents/permissions.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../model/json/json.ts";
 import { ok } from "../model/result.ts";
+import { createBuckets } from "../runtime/http/buckets.ts";
 import { readBody } from "../runtime/http/http.ts";
 import type { PeerHandler } from "../runtime/http/peer-handler.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
@@ -22,6 +23,8 @@ export interface HostEdgeOptions {
   readonly patienceMs?: number;
   /** Monotonic ms. */
   readonly now?: () => number;
+  /** Of one cell about packets: so many a second for good, and at once. Absent: 10 and 100. */
+  readonly questions?: { readonly perSecond: number; readonly atOnce: number };
 }
 interface Answer {
   readonly status: number;
@@ -37,7 +40,7 @@ const longestExecMs = 600_000;
  * What a host answers over HTTPS, to controllers and the gateway alone:
  *
  * POST /exec     {vm, command, timeoutMs, incarnation?} → ExecAnswer; only the controller of that VM's cell
- * POST /examine  PacketQuestion → PacketCheck[]
+ * POST /examine  PacketQuestion → PacketCheck[]; 429 to a cell that asks too often
  * GET  /status   → one entry of InstallationStatus.hosts
  * GET  /counters → HostCounters
  * GET  /session, upgraded to a WebSocket: a console or a command, see `host/sessions/sessions.ts`
@@ -47,8 +50,13 @@ const longestExecMs = 600_000;
  *
  * What is not a success is a `Refusal`.
  */
-export const createHostEdge =
-  (options: HostEdgeOptions): PeerHandler =>
+export const createHostEdge = (options: HostEdgeOptions): PeerHandler => {
+  const { perSecond, atOnce } = options.questions ?? { perSecond: 10, atOnce: 100 };
+  return answering(options, createBuckets(perSecond, atOnce, options.now));
+};
+
+const answering =
+  (options: HostEdgeOptions, askers: ReturnType<typeof createBuckets>): PeerHandler =>
   async ({ peer, method, url, body }, response) => {
     const over = new AbortController();
     response.once("close", () => over.abort());
@@ -81,7 +89,10 @@ export const createHostEdge =
         ? refusal(403, "forbidden", `${what} of a host is not for ${peer}`)
         : sent > longestBody
           ? tooLarge
-          : await act(method === "POST" ? await read() : ok(""));
+          : // Each is answered from all rules that there are here, whoever's.
+            what === "POST /examine" && !askers.take(peer)
+            ? refusal(429, "busy", `${peer} asks this host about packets too often: ask again in a few seconds`)
+            : await act(method === "POST" ? await read() : ok(""));
     response.writeHead(answer.status, { "content-type": "application/json" });
     response.end(JSON.stringify(answer.body));
   };

@@ -23,12 +23,13 @@ import type { PeerHandler } from "../http/peer-handler.ts";
 import { refuseUpgrade } from "../http/websocket-hop.ts";
 import { cellOfController, IssuedTickets, issuerOf, ticketAt } from "../identity/tickets.ts";
 import { streamEvents } from "../observation/events.ts";
+import { machineAddresses, machineNames } from "../transport/peers.ts";
 import { askHost } from "./ask-host.ts";
 import { orderBackup } from "./backups/order.ts";
 import { returnStore } from "./backups/return-store.ts";
 import { change } from "./change.ts";
 import { examine, withNetworkHosts } from "./connections/network-hosts.ts";
-import { connectionAnswer, type Question } from "./connections/why.ts";
+import { connectionAnswer, type Question, toldTo } from "./connections/why.ts";
 import { ask, bodyOf, bodyOnce, type EdgeContext, type Exchange, onceOf, relay, type Served } from "./exchange.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
@@ -96,7 +97,7 @@ export const createRoutes = (
   answers = new TenantAnswers(new TicketHolds(context.request)),
 ): PeerHandler => {
   const issued = new IssuedTickets(() => performance.now());
-  const veils = new Veils(context.request);
+  const veils = new Veils(context.request, () => machineNames(context.configuration));
   const tickets = createTicketCheck(context.configuration, issuerOf(context.controller));
   return async (incoming, response) => {
     if (!mayAsk("controller", incoming.peer, incoming.method, incoming.url)) {
@@ -357,12 +358,18 @@ async function why(exchange: Exchange<"explain">): Promise<void> {
     ),
   );
   const failure = examined.find((part) => !part.ok);
-  if (failure?.ok === false) sendRefusal(response, 502, "unreachable", failure.error);
-  else {
-    const parts = examined.flatMap((part) => (part.ok ? [part.value] : []));
-    const all = await withNetworkHosts(context.configuration, parts, ends, question.value);
-    sendJson(response, 200, connectionAnswer(ends, question.value, all));
+  const parts = examined.flatMap((part) => (part.ok ? [part.value] : []));
+  const all =
+    failure?.ok === false ? failure : await withNetworkHosts(context.configuration, parts, ends, question.value);
+  if (!all.ok) {
+    const [status, code] = all.error.kind === "busy" ? ([429, "busy"] as const) : ([502, "unreachable"] as const);
+    return sendRefusal(response, status, code, all.error.why);
   }
+  const told =
+    exchange.veil === null
+      ? ({ to: "operator" } as const)
+      : ({ to: "tenant", machines: await machineAddresses(context.configuration) } as const);
+  sendJson(response, 200, connectionAnswer(ends, question.value, toldTo(told, all.value, ends)));
 }
 
 /** Who runs a cell does not say where, nor what nobody has to have looked at: that is who runs the machines. Null: it is refused. */

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import type { IsThere } from "../../core/distribution/node/release.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -30,6 +30,37 @@ export const listPeers = async (configuration: ProcessConfiguration, prefix: str
   const names = Object.keys(book.peers).filter((name) => name.startsWith(prefix));
   return names.sort().map(peerName);
 };
+
+/**
+ * Machines of the installation, by their names, each with its address. Read anew when the file is another one: who answers tenants asks for it with
+ * each answer, and a cloud may have thousands.
+ */
+async function machines({ peersFile }: ProcessConfiguration): Promise<ReadonlyMap<string, string>> {
+  // A process without it reaches nobody, and hears of no machine.
+  const found = await stat(peersFile).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  });
+  if (found === null) return new Map();
+  const version = `${found.ino} ${found.mtimeMs} ${found.size}`;
+  const known = machinesRead.get(peersFile);
+  if (known?.version === version) return known.machines;
+  const { peers } = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+  const all = new Map(
+    Object.entries(peers).flatMap(([peer, entry]) => {
+      const name = /^(?:host|agent)\.(.+)$/.exec(peer)?.[1];
+      const address = parsePeerAddress(entry);
+      return name === undefined || !address.ok ? [] : [[name, address.value.host] as const];
+    }),
+  );
+  machinesRead.set(peersFile, { version, machines: all });
+  return all;
+}
+const machinesRead = new Map<string, { readonly version: string; readonly machines: ReadonlyMap<string, string> }>();
+export const machineNames = async (configuration: ProcessConfiguration): Promise<Iterable<string>> =>
+  (await machines(configuration)).keys();
+export const machineAddresses = async (configuration: ProcessConfiguration): Promise<ReadonlySet<string>> =>
+  new Set((await machines(configuration)).values());
 
 /** Who of those whose names start with `prefix` has that address; null: nobody. Rejects when the file cannot be read. */
 export const peerAt = async (

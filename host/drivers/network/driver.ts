@@ -63,7 +63,10 @@ export interface PacketQuestion {
 export interface PacketCheck {
   readonly check: string;
   readonly passes: boolean;
+  /** Told to whoever asks: no address of a machine of the installation, and no rule of the site's own. */
   readonly detail: string;
+  /** What who runs the machines is told besides. */
+  readonly apart?: string;
   /** Address of another host that the packet meets behind this one or before it, and that is to be asked too. Absent: there is none. */
   readonly ask?: string;
 }

@@ -8,8 +8,8 @@ import { elementPath, ipv4, peerName } from "../../../model/cell/identifiers.ts"
 import { type PeerServer, servePeers } from "../../http/https.ts";
 import { createAuthority, issueCertificate } from "../../identity/certificates.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
-import { type ExaminedEnd, withNetworkHosts } from "./network-hosts.ts";
-import { connectionAnswer } from "./why.ts";
+import { type ExaminedEnd, examine, withNetworkHosts } from "./network-hosts.ts";
+import { connectionAnswer, type Told, toldTo } from "./why.ts";
 
 /** Loopback addresses of this process alone, one for each peer. */
 const address = (number: number): string =>
@@ -19,6 +19,8 @@ let root = "";
 const servers: PeerServer[] = [];
 const asked: string[] = [];
 let rule: readonly object[] = [];
+/** The network host takes no more questions. */
+let isBusy = false;
 let configuration: ProcessConfiguration;
 
 async function configure(name: keyof typeof places, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> {
@@ -46,7 +48,7 @@ before(async () => {
       let text = "";
       for await (const chunk of body) text += String(chunk);
       asked.push((JSON.parse(text) as { readonly side: string }).side);
-      if (rule.length === 0) response.statusCode = 400;
+      if (rule.length === 0 || isBusy) response.statusCode = isBusy ? 429 : 400;
       response.end(JSON.stringify(rule));
     }),
   );
@@ -77,11 +79,14 @@ const part = (side: ExaminedEnd["side"], ask: string): ExaminedEnd => ({
   where: `host ${side === "sender" ? "h1" : "h2"} (${side})`,
   checks: [{ check: "network-host", passes: true, detail: "it goes by it", ask }],
 });
-const answered = async (...parts: readonly ExaminedEnd[]) => {
+const answeredTo = async (told: Told, ...parts: readonly ExaminedEnd[]) => {
   asked.length = 0;
   const all = await withNetworkHosts(configuration, parts, ends, question);
-  return { where: all.map(({ where }) => where), ...connectionAnswer(ends, question, all) };
+  assert.ok(all.ok, JSON.stringify(all));
+  const shown = toldTo(told, all.value, ends);
+  return { where: shown.map(({ where }) => where), ...connectionAnswer(ends, question, shown) };
 };
+const answered = (...parts: readonly ExaminedEnd[]) => answeredTo({ to: "operator" }, ...parts);
 
 test("the network host that both ends' hosts name is asked once, between them, and what it drops is said with what to change", async () => {
   const both = [part("sender", address(3)), part("receiver", address(3))];
@@ -106,10 +111,10 @@ test("of an end alone its own is asked; one that is of no host, silent or of an 
   assert.deepEqual([alone.where, asked], [["host h3 (network host)", "host h2 (receiver)"], ["before-receiver"]]);
   // A host can have nobody asked who is no host.
   for (const [at, told] of [
-    [address(2), /no host of the installation has the address 127\.[\d.]+, which is said to be the network host's$/],
+    [address(2), /no host of the installation has the address that is said to be the network host's \(127\.[\d.]+\)$/],
     [
       address(4),
-      /dropped at host h4 \(network host\), at its check "network-host": it could not be asked .*`cells status`/,
+      /dropped at host h4 \(network host\), at its check "network-host": it could not be asked, .*`cells status`.* \("host\.h4" at 127\./,
     ],
   ] as const) {
     const { allowed, verdict } = await answered(part("sender", at));
@@ -135,6 +140,45 @@ test("among thousands of hosts the network host is found by one look at who ther
   const before = process.cpuUsage();
   const all = await withNetworkHosts({ ...configuration, peersFile }, [part("sender", address(3))], ends, question);
   const { user, system } = process.cpuUsage(before);
-  assert.deepEqual([all.at(-1)?.where, asked], ["host h3 (network host)", ["behind-sender"]]);
+  assert.ok(all.ok);
+  assert.deepEqual([all.value.at(-1)?.where, asked], ["host h3 (network host)", ["behind-sender"]]);
   assert.ok((user + system) / 1000 < 1_000, `${(user + system) / 1000} ms of processor`);
+});
+
+test("a tenant is told no address of a machine, but those of his own question and of his cell; who runs them is told all", async () => {
+  const apart = `at ${address(4)}`;
+  rule = [{ check: "rule", passes: true, detail: '"-s 10.1.0.9/32 -j ACCEPT" of sg-00000002 lets it pass', apart }];
+  // As a host of an earlier version says it.
+  const checks = [
+    { check: "network-host", passes: true, detail: `it goes by the network host, ${address(3)}`, ask: address(3) },
+    { check: "location", passes: true, detail: `10.1.0.25 is at the node ${address(4)}/32 behind ${address(9)}` },
+  ];
+  const end: ExaminedEnd = { side: "sender", where: "host h1 (sender)", checks };
+  const machines = new Set([address(3), address(4), ends.to.address]);
+  const tenant = JSON.stringify(await answeredTo({ to: "tenant", machines }, end));
+  assert.doesNotMatch(tenant, new RegExp(`${address(3)}|${address(4)}`.replaceAll(".", "\\.")));
+  for (const kept of ["10.1.0.9/32", "10.1.0.25 is at the node a host", address(9)])
+    assert.ok(tenant.includes(kept), kept);
+  assert.doesNotMatch(
+    JSON.stringify(await answeredTo({ to: "tenant", machines }, part("sender", address(2)))),
+    /127\./,
+  );
+  const operator = JSON.stringify(await answered(end));
+  for (const told of [address(3), `(${apart})`, `the node ${address(4)}/32`]) assert.ok(operator.includes(told), told);
+});
+
+test("a host that answers no more questions of the cell is said to be asked too often, at its end or between", async () => {
+  rule = [{ check: "rule", passes: true, detail: "lets it pass" }];
+  const [there, between] = [{ side: "sender", host: "h3" } as const, [part("sender", address(3))]];
+  assert.ok((await examine(configuration, there, ends, question)).ok);
+  isBusy = true;
+  for (const refused of [
+    await examine(configuration, there, ends, question),
+    await withNetworkHosts(configuration, between, ends, question),
+  ]) {
+    assert.ok(!refused.ok);
+    assert.equal(refused.error.kind, "busy");
+    assert.match(refused.error.why, /^this cell asks host h3 about packets more often than that answers: ask again in/);
+  }
+  isBusy = false;
 });

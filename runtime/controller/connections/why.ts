@@ -15,18 +15,45 @@ export interface Check {
   readonly check: string;
   readonly passes: boolean;
   readonly detail: string;
+  /** What who runs the machines is told besides, and nobody else. Absent: nothing. */
+  readonly apart?: string;
   /** Address of another host that the packet meets, behind this one or before it. Absent: there is none, or the host is of a version that names none. */
   readonly ask?: string;
 }
 /** As a host says them. */
 export const examinedChecks = list(
-  record<Check>({ check: text(), passes: boolean, detail: text(), ask: optional(text()) }),
+  record<Check>({ check: text(), passes: boolean, detail: text(), apart: optional(text()), ask: optional(text()) }),
   { most: 100 },
 );
 export interface Examined {
   readonly where: string;
   readonly checks: readonly Check[];
 }
+
+/** To whom it is told: who runs the machines reads all. */
+export type Told = { readonly to: "operator" } | { readonly to: "tenant"; readonly machines: ReadonlySet<string> };
+
+/**
+ * As it is told. A tenant is told no address of a machine, in what hosts of other versions say neither; one that stands in the question stays as it
+ * was written, or who asks about one address after the other would learn which are machines'.
+ */
+export function toldTo(told: Told, examined: readonly Examined[], { from, to }: WhyEnds): readonly Examined[] {
+  const detailOf = ({ detail, apart }: Check): string => {
+    if (told.to === "operator") return apart === undefined ? detail : `${detail} (${apart})`;
+    return detail.replace(ipv4Text, (text, address: string) =>
+      told.machines.has(address) && address !== from.address && address !== to.address ? "a host" : text,
+    );
+  };
+  return examined.map(({ where, checks }) => ({
+    where,
+    checks: checks.map(({ check, passes, ...said }) => ({
+      check,
+      passes,
+      detail: detailOf({ check, passes, ...said }),
+    })),
+  }));
+}
+const ipv4Text = /\b(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?\b/g;
 
 const ruleNumber = /\brule (\d+)\b/;
 

@@ -1,6 +1,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { askByTcp, type ServedByTcp, serveByTcp, type TcpBounds } from "../../dns/by-tcp.ts";
+import { createBuckets } from "../../http/buckets.ts";
 import type { NamesOutside } from "./names-outside.ts";
 
 /**
@@ -29,7 +30,6 @@ export interface NameServer {
 }
 
 const mostUnderWay = 256;
-const mostAskers = 4_096;
 /** As many connections as one asker has at the DNS Manager (`dns/dns-server.ts`). */
 const mostByTcp = 16;
 /** Of the machines of one cell. No query that is answered is longer than its name and an option. */
@@ -118,21 +118,3 @@ export async function serveNames(options: NameServerOptions): Promise<NameServer
 
 const isReplyTo = (query: Buffer, reply: Buffer): boolean =>
   reply.length >= headerBytes && reply.readUInt16BE(0) === query.readUInt16BE(0);
-
-/** Token buckets by asker: `perSecond` sustained, twice that at once. */
-function createBuckets(perSecond: number): { take(asker: string): boolean } {
-  const buckets = new Map<string, { tokens: number; at: number }>();
-  return {
-    take: (asker) => {
-      const now = performance.now();
-      if (buckets.size >= mostAskers && !buckets.has(asker)) buckets.clear();
-      const bucket = buckets.get(asker) ?? { tokens: 2 * perSecond, at: now };
-      bucket.tokens = Math.min(2 * perSecond, bucket.tokens + ((now - bucket.at) / 1_000) * perSecond);
-      bucket.at = now;
-      buckets.set(asker, bucket);
-      if (bucket.tokens < 1) return false;
-      bucket.tokens -= 1;
-      return true;
-    },
-  };
-}

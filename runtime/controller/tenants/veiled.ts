@@ -21,14 +21,17 @@ const own: ReadonlySet<RouteName> = new Set([
 /** Of one controller: names that are known to be of machines, and through what its answers go that are for others than the operator. */
 export class Veils {
   readonly #ask: Ask;
+  readonly #peers: () => Promise<Iterable<string>>;
   readonly #machines = new Set<string>();
   /** A name stays one that is not told: what was said of it is still read. */
   readonly veil: Veil = { machines: this.#machines };
   /** Shared: it begins after whatever those who ask for it are about to tell. */
   readonly look: () => Promise<void> = sharedReading(() => this.#look());
 
-  constructor(ask: Ask) {
+  /** @param peers names of machines that may be asked; those that have nothing of this cell are among them */
+  constructor(ask: Ask, peers: () => Promise<Iterable<string>> = async () => []) {
     this.#ask = ask;
+    this.#peers = peers;
   }
 
   /** Whoever is not the operator learns of no machine. Of the root cell's own credentials, whoever has one runs the machines. */
@@ -37,8 +40,11 @@ export class Veils {
   }
 
   async #look(): Promise<void> {
-    const { body } = (await this.#ask({ method: "MACHINES" } satisfies ControllerRequest)) as { readonly body: Json };
+    const asked = this.#ask({ method: "MACHINES" } satisfies ControllerRequest);
+    const [known, peers] = await Promise.all([asked, this.#peers()]);
+    const { body } = known as { readonly body: Json };
     for (const name of Array.isArray(body) ? body : []) this.#machines.add(String(name));
+    for (const name of peers) this.#machines.add(name);
   }
 
   /** All that this one answers goes through it. */

@@ -24,6 +24,7 @@ import {
   type PlanDriverOptions,
 } from "../driver.ts";
 import { examineInstance, instanceAt } from "../examine/examine.ts";
+import { pass } from "../examine/knowledge.ts";
 import { endOf, instanceOf, isBetween, unknownBetween } from "../examine/network-host.ts";
 import { macOf, prolong } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
@@ -211,11 +212,12 @@ class Agent implements NetworkAgent {
     // Whoever asks should not have to wait for what is wrong.
     if (deviations.length > 0) void this.look();
     const checks = examineInstance({ view, self, plan, found, deviations }, question);
-    const notes = [
-      ...(why === null ? [] : [`the last view is not in place whole: ${why}`]),
-      ...warningsOf(state, asked).map((warning) => `of the view in force: ${warning}`),
+    return [
+      // What tools say of it may name whatever is on this machine.
+      ...(why === null ? [] : [pass("view", "the last view is not in place whole", why)]),
+      ...warningsOf(state, asked).map((warning) => pass("view", `of the view in force: ${warning}`)),
+      ...checks,
     ];
-    return [...notes.map((detail) => ({ check: "view", passes: true, detail })), ...checks];
   }
   publicAddressOf(instance: string): string | null {
     const found = this.#offered?.instances.find(({ id }) => id === instance);

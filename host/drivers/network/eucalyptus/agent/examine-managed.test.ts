@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { parseIpv4 } from "../../../../../model/addresses/addresses.ts";
+import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
 import { ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
@@ -82,10 +82,14 @@ const writeAll = (now: NetworkView): void => {
   for (const name of Object.keys(selves)) writeFileSync(join(world.directory, name, viewFile), writeView(now));
 };
 
+/** All that anybody was told. */
+const texts: string[] = [];
 type Question = { readonly from: string; readonly to: string; readonly port: number };
 const asked = async (name: Name, side: PacketQuestion["side"], { from, to, port }: Question) => {
   const question = { side, source: ipv4(from), destination: ipv4(to), protocol: "tcp", port } as const;
-  return (await agentOf(name).examine(question)) ?? assert.fail("it is about an instance here");
+  const checks = (await agentOf(name).examine(question)) ?? assert.fail("it is about an instance here");
+  texts.push(...checks.map(({ detail }) => detail));
+  return checks;
 };
 /** As a controller asks: whom a node names is asked in its turn. */
 const whole = async (question: Question): Promise<readonly PacketCheck[]> => {
@@ -271,4 +275,14 @@ test("a host whose lease is over says that it carries nothing", async () => {
     /^network-host: no view that has come to this host names it/,
   );
   assert.ok(!opens(guest(other), first.address, 22));
+});
+
+test("nothing that was said has the address of a node, a network host or the cloud controller in it", () => {
+  assert.ok(texts.length > 50, String(texts.length));
+  const machines = [
+    ...Object.values(selves).map(({ address }) => address),
+    "10.111.1.174",
+    formatIpv4(recorded().enabledClcIp),
+  ];
+  for (const text of texts) for (const machine of machines) assert.ok(!text.includes(machine), text);
 });

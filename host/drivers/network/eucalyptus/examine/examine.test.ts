@@ -67,14 +67,46 @@ const asked = (
 
 test("who has an address, and at which host, is told of the cell's own instances alone", () => {
   const address = formatIpv4(elsewhere.privateIp ?? 0);
-  assert.match(
-    JSON.stringify(asked(address, "shop")),
-    new RegExp(`is the instance ${elsewhere.id}, at the node 10\\.`),
-  );
+  const location = asked(address, "shop").find(({ check }) => check === "location");
+  assert.match(location?.detail ?? "", new RegExp(`is the instance ${elsewhere.id}, at another host$`));
+  assert.match(location?.apart ?? "", /^10\./, "for who runs the machines");
   const [others, nobodys] = [asked(address, "bank"), asked("1.119.128.250", "bank")];
   assert.doesNotMatch(JSON.stringify(others), new RegExp(`${elsewhere.id}|node`));
   const told = (checks: readonly PacketCheck[]): string => JSON.stringify(checks).replaceAll(/\d+\.\d+\.\d+\.\d+/g, "");
   assert.equal(told(others), told(nobodys), "an address that another cell has reads as one that nobody has");
+});
+
+test("no text for who asks has a machine's address or a rule of the site's own: these are apart, for who runs the machines", () => {
+  const address = formatIpv4(elsewhere.privateIp ?? 0);
+  const site = "-s 10.111.5.44/32 -j DROP";
+  const doubtful = "-d 10.111.5.44/32 -m length --length 1:9000 -j ACCEPT";
+  const inForce = (...rules: readonly string[]): LocalNetwork => ({
+    ...found,
+    iptables: new Map([
+      ["filter FORWARD", [":FORWARD DROP", ...rules.map((rule) => `-A FORWARD ${rule}`)]],
+      [`filter CELLS_${web.id}`, [`:CELLS_${web.id} -`, `-A CELLS_${web.id} -d ${address}/24 -j DROP`]],
+      ["filter EUCA_FWD_USERHOOK", [":EUCA_FWD_USERHOOK -", `-A EUCA_FWD_USERHOOK -p tcp -j DROP`]],
+      [
+        "nat PREROUTING",
+        [":PREROUTING ACCEPT", "-A PREROUTING -d 169.254.169.254/32 -j DNAT --to-destination 10.111.5.44:8773"],
+      ],
+    ]),
+  });
+  const shown = (to: string, ...rules: readonly string[]) => {
+    const checks = asked(to, "shop", { found: inForce(...rules) });
+    for (const { detail } of checks) assert.doesNotMatch(detail, /10\.111\.|8773|length|-p tcp|\/24/, detail);
+    return checks.filter(({ apart }) => apart !== undefined).map(({ check, apart }) => `${check}: ${apart}`);
+  };
+  for (const [rule, apart] of [
+    ["-d 1.119.128.36/32 -p tcp -j DROP", /site-rule: "-d 1\.119\.128\.36\/32 -p tcp -j DROP" of FORWARD/],
+    ["-p tcp -j ACCEPT", /rule: "-p tcp -j ACCEPT" of FORWARD/],
+    [`-d ${address}/32 -m length --length 1:9000 -j ACCEPT`, /doubt: .*-m length --length 1:9000/],
+    ["-j EUCA_FWD_USERHOOK", /site-rule: "-p tcp -j DROP" of EUCA_FWD_USERHOOK/],
+    [`-j CELLS_${web.id}`, /underlay: "-d 1\.119\.128\.36\/24 -j DROP" of CELLS_i-/],
+  ] as const)
+    assert.match(shown(address, rule).join("; "), apart, rule);
+  shown(address, site, doubtful);
+  assert.match(shown("169.254.169.254", "-j ACCEPT").join("; "), /address: 10\.111\.5\.44/);
 });
 
 test("a set that is other than it was given is told where it has another answer about the packet, and no other one is", () => {

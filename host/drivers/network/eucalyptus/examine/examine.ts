@@ -4,6 +4,7 @@ import type { PacketCheck, PacketQuestion } from "../../driver.ts";
 import type { Deviation } from "../driver.ts";
 import { tapOf } from "../plan/guard.ts";
 import { type Lookup, lookUp } from "../plan/lookup.ts";
+import { metadataAddress } from "../plan/metadata.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { isMember, type Judged, judge, type Packet } from "./judge.ts";
 import { foreignChains, type InstanceKnowledge, pass, stop } from "./knowledge.ts";
@@ -79,10 +80,27 @@ function packetOf(
   };
 }
 
-const ended = ({ by, verdict }: Judged): string => (by === null ? `policy ${verdict}` : `"${by.rule}" of ${by.chain}`);
-const endedFor = (judged: Judged, foreign: ReadonlySet<string>): string =>
-  isForeign(judged, foreign) ? "a rule of another cell's group" : ended(judged);
-const isForeign = ({ by }: Judged, foreign: ReadonlySet<string>): boolean => by !== null && foreign.has(by.chain);
+const ended = ({ by, verdict }: Pick<Judged, "by" | "verdict">): string =>
+  by === null ? `policy ${verdict}` : `"${by.rule}" of ${by.chain}`;
+const isForeign = ({ by }: Pick<Judged, "by">, foreign: ReadonlySet<string>): boolean =>
+  by !== null && foreign.has(by.chain);
+/** Its rules are made of what cells say, and their words are no secret of the site's. */
+const isOfCells = (chain: string): boolean => /^(?:CELLS_|EUCA_|sg-)/.test(chain) && !chain.endsWith("USERHOOK");
+/** What decided, and what of it is for who runs the machines: rules of the site's own name whatever the site has. */
+function endedFor(
+  judged: Pick<Judged, "by" | "verdict">,
+  foreign: ReadonlySet<string>,
+): readonly [told: string, apart?: string] {
+  const { by } = judged;
+  if (isForeign(judged, foreign)) return ["a rule of another cell's group"];
+  if (by === null || isOfCells(by.chain)) return [ended(judged)];
+  return [`a rule of the chain ${by.chain}`, ended(judged)];
+}
+type Decided = ReturnType<typeof endedFor>;
+const passFor = (check: string, [rule, apart]: Decided, text: (rule: string) => string): PacketCheck =>
+  pass(check, text(rule), apart);
+const stopFor = (check: string, [rule, apart]: Decided, text: (rule: string) => string): PacketCheck =>
+  stop(check, text(rule), apart);
 
 /**
  * What of what the packet met is other than it was put in place. A packet that passes does so nevertheless. Sets of all groups of the cloud are
@@ -116,10 +134,19 @@ function astray(
     detail: `${what}; it is put in place anew within 5 seconds`,
   }));
 }
+const noChains: ReadonlySet<string> = new Set();
 /** Who asks reads a hundred checks at most, and a site may have thousands of rules. */
 const mostDoubts = 20;
-const doubtsOf = ({ doubts }: Judged): readonly PacketCheck[] => [
-  ...doubts.slice(0, mostDoubts).map((doubt) => pass("doubt", doubt)),
+const doubtsOf = ({ doubts }: Judged, foreign: ReadonlySet<string>): readonly PacketCheck[] => [
+  ...doubts
+    .slice(0, mostDoubts)
+    .map((by) =>
+      passFor(
+        "doubt",
+        endedFor({ by, verdict: "RETURN" }, foreign),
+        (rule) => `what ${rule} asks for cannot be told from here`,
+      ),
+    ),
   ...(doubts.length > mostDoubts
     ? [pass("doubt", `${doubts.length - mostDoubts} more rules ask for what cannot be told from here`)]
     : []),
@@ -138,14 +165,14 @@ function guarded(knowledge: InstanceKnowledge, { side }: PacketQuestion, packet:
     },
   );
   const dropped = steps.find(({ verdict }) => verdict === "DROP");
-  const doubts = dropped === undefined ? [] : doubtsOf(dropped);
+  const doubts = dropped === undefined ? [] : doubtsOf(dropped, noChains);
   const wrong = astray(knowledge, "ebtables", steps, dropped === undefined);
   return [
     ...wrong,
     ...doubts,
     dropped === undefined
       ? pass("guard", `the bridge lets what ${isSender ? "it sends" : "comes to it"} pass`)
-      : stop("guard", `the bridge drops it: ${ended(dropped)}`),
+      : stopFor("guard", endedFor(dropped, noChains), (rule) => `the bridge drops it: ${rule}`),
   ];
 }
 
@@ -172,14 +199,14 @@ function judged(knowledge: InstanceKnowledge, packet: Packet, own: Instance): re
   const behind = judge(inForce, "nat", "POSTROUTING", filter.packet);
   return [
     ...unasked(knowledge),
-    ...[before, filter].flatMap(doubtsOf),
+    ...[before, filter].flatMap((each) => doubtsOf(each, foreign)),
     ...astray(knowledge, "iptables", [before, filter], passes, foreign),
     ...translated(view, own, packet, before.packet, "goes to", "destination"),
     ...(ends
       ? [stop("address", `${formatIpv4(before.packet.destination)} goes to no instance: it ends at this host`)]
       : []),
     filter.verdict !== "DROP"
-      ? pass("rule", `${endedFor(filter, foreign)} lets it pass`)
+      ? passFor("rule", endedFor(filter, foreign), (rule) => `${rule} lets it pass`)
       : stopped(filter, foreign, plan),
     ...(passes ? translated(view, own, packet, behind.packet, "leaves as", "source") : []),
   ];
@@ -208,6 +235,9 @@ function translated(
       whose !== owner && [was[what], now[what]].some((address) => address === privateIp || address === publicIp),
   );
   if (was[what] === now[what] || isOthers) return [];
+  // Who answers there may be a machine of the installation.
+  if (was[what] === metadataAddress)
+    return [pass("address", `${formatIpv4(was[what])} ${how} who answers for metadata`, formatIpv4(now[what]))];
   return [pass("address", `${formatIpv4(was[what])} ${how} ${formatIpv4(now[what])}`)];
 }
 /** Whose a chain is decides who could open it. */
@@ -217,18 +247,19 @@ function stopped(judged: Judged, foreign: ReadonlySet<string>, plan: LocalPlan):
   if (by === null && closes(plan)) return stop("rule", `no rule of a group lets it pass: ${ended(judged)} of FORWARD`);
   if (isForeign(judged, foreign))
     return stop("foreign-group", "a rule of another cell's group drops it, and only that cell can open it");
-  const what = `${ended(judged)} drops it`;
-  if (by === null || by.chain.endsWith("USERHOOK") || !/^(?:CELLS_|EUCA_|sg-)/.test(by.chain))
+  if (by === null || !isOfCells(by.chain))
     return stop(
       "site-rule",
-      `${what}: that is no rule of the cell, but one of the site's own on this host, which its operator can change`,
+      `${by === null ? ended(judged) : `a rule of the chain ${by.chain}`} drops it: that is no rule of the cell, but one of the site's own on this host, which its operator can change`,
+      ended(judged),
     );
   if (by.chain.startsWith("CELLS_i-") && by.rule.startsWith("-d "))
     return stop(
       "underlay",
-      `${what}: no rule about a network lets instances reach the installation's own machines, unless the operator says CELLS_UNDERLAY_OPEN=Y on this host`,
+      "no rule about a network lets instances reach the installation's own machines, unless the operator says CELLS_UNDERLAY_OPEN=Y on this host",
+      ended(judged),
     );
-  return stop("rule", what);
+  return stop("rule", `${ended(judged)} drops it`);
 }
 
 const closes = ({ iptables }: LocalPlan): boolean =>
@@ -250,10 +281,7 @@ function located(
     return pass("location", `no instance of the cell has ${destination}: it goes on to whoever else has it`);
   const node = view.clusters.flatMap(({ nodes }) => nodes).find(({ instances }) => instances.includes(there.id));
   const where =
-    node === undefined
-      ? "no node has it"
-      : node.name === lookup.node?.name
-        ? "on this host too"
-        : `at the node ${node.name}`;
-  return pass("location", `${destination} is the instance ${there.id}, ${where}`);
+    node === undefined ? "no node has it" : node.name === lookup.node?.name ? "on this host too" : "at another host";
+  const apart = where === "at another host" ? node?.name : undefined;
+  return pass("location", `${destination} is the instance ${there.id}, ${where}`, apart);
 }

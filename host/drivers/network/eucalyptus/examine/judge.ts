@@ -41,7 +41,8 @@ export interface Judged {
   /** Chains that were entered, as `filter FORWARD`, and sets that were asked, each with the addresses for which. */
   readonly chains: ReadonlySet<string>;
   readonly sets: Asked;
-  readonly doubts: readonly string[];
+  /** Rules that ask for what cannot be told from here. */
+  readonly doubts: readonly NonNullable<Judged["by"]>[];
 }
 
 export type Asked = ReadonlyMap<string, ReadonlySet<number>>;
@@ -65,7 +66,7 @@ class Walk {
   packet: Packet;
   readonly chains = new Set<string>();
   readonly sets = new Map<string, Set<number>>();
-  readonly doubts: string[] = [];
+  readonly doubts: NonNullable<Judged["by"]>[] = [];
 
   constructor(inForce: InForce, table: string, packet: Packet) {
     this.#inForce = inForce;
@@ -83,7 +84,7 @@ class Walk {
       const truths = conditions.map((condition) => this.#holds(condition));
       if (truths.includes(false)) continue;
       if (truths.includes(null)) {
-        this.doubts.push(`what "${rule}" of ${chain} asks for cannot be told from here`);
+        this.doubts.push({ chain, rule });
         continue;
       }
       const end = this.#take(target, { chain, rule }, depth);

@@ -15,8 +15,15 @@ export interface InstanceKnowledge {
   readonly deviations: readonly Deviation[];
 }
 
-export const pass = (check: string, detail: string): PacketCheck => ({ check, passes: true, detail });
-export const stop = (check: string, detail: string): PacketCheck => ({ check, passes: false, detail });
+/** @param apart see `PacketCheck`; absent: nothing */
+export const pass = (check: string, detail: string, apart?: string): PacketCheck => said(check, true, detail, apart);
+export const stop = (check: string, detail: string, apart?: string): PacketCheck => said(check, false, detail, apart);
+const said = (check: string, passes: boolean, detail: string, apart: string | undefined): PacketCheck => ({
+  check,
+  passes,
+  detail,
+  ...(apart === undefined ? {} : { apart }),
+});
 
 /** Chains of other cells, of groups and of instances: all cells are in one view, and what their rules say is not for who asks. */
 export const foreignChains = (

@@ -61,7 +61,7 @@ export function toNetworkHost({ view }: InstanceKnowledge, question: PacketQuest
       ),
     ];
   return [
-    { ...pass("network-host", `it goes by the network host of the cluster ${cluster.name}, ${address}`), ask: address },
+    { ...pass("network-host", `it goes by the network host of the cluster ${cluster.name}`, address), ask: address },
   ];
 }
 
