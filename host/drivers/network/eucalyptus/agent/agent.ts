@@ -41,6 +41,7 @@ import {
   withNames,
 } from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
+import { Steady } from "./steady.ts";
 
 /*
  * The paper's daemon on one machine: a view and a local configuration come as files, what became of addresses goes back as one. It plans,
@@ -64,6 +65,10 @@ export interface AgentOptions {
   /** Told what became of addresses whenever that is another thing, as soon as it is in the file. */
   readonly told?: (allocation: Allocation) => void;
   readonly periodMs?: number;
+  /** So long `stop` waits for what runs; absent: 10 s. */
+  readonly longestStopMs?: number;
+  /** Monotonic ms; absent: this process's. */
+  readonly now?: () => number;
   /** Programs in this process's own network; absent: none, so no VLANs where the kernel has no devices for them, and no address is learnt. */
   readonly programs?: Pick<PlanDriverOptions, "tags" | "learner">;
   /** What instances send needs a rule, where the machine's file says nothing of it. Absent: it does not, as in the original. */
@@ -93,6 +98,7 @@ export interface NetworkAgent {
   counters(): Promise<ReadonlyMap<string, Pick<InterfaceCounters, "sent" | "received">>>;
 }
 const periodMs = 5000;
+const longestStopMs = 10_000;
 const mostText = 32 * 1024 * 1024;
 
 export async function startAgent(options: AgentOptions): Promise<NetworkAgent> {
@@ -124,6 +130,10 @@ class Agent implements NetworkAgent {
   #before: readonly InstanceAllocation[] | null = null;
   #left = "";
   #warned = "";
+  readonly #steady = new Steady();
+  #unsteady = "";
+  /** Programs that run, each with how often. */
+  readonly #runs = new Map<string, number>();
   /** Why the last look came to no end. */
   #trouble = "";
   /** The plan is one of a machine that may carry its cluster. */
@@ -132,12 +142,14 @@ class Agent implements NetworkAgent {
   #isBounded = false;
   #timer: NodeJS.Timeout | null = null;
   #isStopped = false;
+  #isLate = false;
   readonly #flush = (): void => void this.#service.flush().then(() => this.#tell());
   readonly #reconfigure = (): void => void this.look();
 
   constructor(options: AgentOptions) {
-    this.#options = options;
-    const { run, directory, self } = options;
+    const run = this.#watched(options.run);
+    this.#options = { ...options, run };
+    const { directory, self } = options;
     const configuration = async (): Promise<MachineConfiguration> => {
       if (this.#configuration === null) throw new Error("the local configuration has faults");
       return this.#configuration;
@@ -190,12 +202,45 @@ class Agent implements NetworkAgent {
     signals.off("SIGHUP", this.#reconfigure);
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#isStopped = true;
-    await this.look();
-    await this.#service.stop();
+    const why = await this.#late(this.look().then(() => this.#service.stop()));
+    this.#isLate = why !== null;
+    if (why !== null) this.#options.log("network-stops-late", { why });
   }
   async leave(): Promise<void> {
     await this.stop();
+    // What still runs would put in place again what is taken away.
+    if (this.#isLate)
+      throw new Error("what was put in place stays: the last pass of the network agent has come to no end");
     await this.#service.leave();
+  }
+  /** Who ends this process does not wait for a program that hangs: all stays in place, and the next process reads it. @returns why it is not over; null: it is */
+  async #late(over: Promise<void>): Promise<string | null> {
+    const { longestStopMs: mostMs = longestStopMs } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<string>((resolve) => {
+      timer = setTimeout(() => {
+        const runs = [...this.#runs.keys()];
+        const what = runs.length === 0 ? "and none of its programs runs" : `and waits for ${runs.join(", ")}`;
+        resolve(`the last pass was not over after ${mostMs / 1000} s, ${what}: it is not waited for`);
+      }, mostMs);
+    });
+    try {
+      return await Promise.race([over.then(() => null), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+  #watched(run: Run): Run {
+    return async (program, args, input) => {
+      this.#runs.set(program, (this.#runs.get(program) ?? 0) + 1);
+      try {
+        return await run(program, args, input);
+      } finally {
+        const left = (this.#runs.get(program) ?? 1) - 1;
+        if (left > 0) this.#runs.set(program, left);
+        else this.#runs.delete(program);
+      }
+    };
   }
   async examine(question: PacketQuestion): Promise<readonly PacketCheck[] | null> {
     const [view, plan, self] = [this.#offered, this.#plan, this.#options.self];
@@ -345,7 +390,16 @@ class Agent implements NetworkAgent {
   async #learnt(view: NetworkView): Promise<ReadonlyMap<string, number>> {
     const driver = this.#drivers.get(view.mode);
     if (this.#plan?.learns !== true || driver === undefined) return new Map();
-    return learntOf(view, await driver.heard(this.#plan));
+    const { now = () => performance.now(), log } = this.#options;
+    const told = this.#steady.take(learntOf(view, await driver.heard(this.#plan)), now());
+    const unsteady = [...this.#steady.unsteady].map(
+      ([id, [one, other]]) => `${id} says ${formatIpv4(one)} and ${formatIpv4(other)}`,
+    );
+    const text = unsteady.join("; ");
+    if (text !== this.#unsteady && text !== "")
+      log("network-addresses-unsteady", { what: `${text}: the first is told, and another one once a minute` });
+    this.#unsteady = text;
+    return told;
   }
   /** What became of this machine's addresses, for whoever gave the view. */
   async #tell(): Promise<void> {

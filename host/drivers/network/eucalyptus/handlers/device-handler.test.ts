@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { PartlyFailed } from "../../service/mode-driver.ts";
 import type { Learner, WatchedTap } from "../learn/learn.ts";
 import { DeviceHandler } from "./device-handler.ts";
 import { readDevices } from "./devices.ts";
+import { mostTaps } from "./learning.ts";
 import type { Run } from "./run.ts";
 
 /* With a tool that is none: what is asked of it one behind the other ends at the first that fails, as `ip -batch` does. */
@@ -110,4 +113,49 @@ test("devices are read again where one was touched, and otherwise taken as they 
   made.length = 0;
   assert.equal(await handler.apply(wanted, { ...found, devices }), devices);
   assert.deepEqual([made, watched], [[], expected]);
+});
+
+test("taps for which the program that watches has no room are told one by one, and the others are watched", async () => {
+  const taps = Array.from({ length: mostTaps + 2 }, (_, at) => ({
+    name: `vn_i-${at}`,
+    bridge: "br0",
+    mac: "d0:0d:00:00:00:01",
+  }));
+  const links = taps.map(({ name }, at) => ({
+    ifname: name,
+    ifindex: at + 1,
+    flags: ["UP"],
+    master: "br0",
+    address: "fe:00:00:00:00:01",
+  }));
+  const all = [{ ifname: "br0", ifindex: 9999, flags: ["UP"], address: "02:00:00:00:00:01" }, ...links];
+  const run: Run = async (_program, args) => (args[0] === "-j" ? JSON.stringify(all) : "");
+  let watched: readonly WatchedTap[] = [];
+  const learner: Learner = {
+    read: async () => [],
+    apply: async (wanted) => {
+      watched = wanted;
+    },
+  };
+  const handler = new DeviceHandler({ run, learner });
+  const devices = await readDevices(run);
+  const wanted = { ...plan, bridges: [], wire: "", taps, holds: true };
+  const error = await handler.apply(wanted, { devices, tags: [], heard: [] }).then(
+    () => null,
+    (reason: Error) => reason,
+  );
+  assert.equal(watched.length, mostTaps);
+  const why = "this machine watches the first 4096 taps, and it is none of these";
+  assert.deepEqual(partsOf(error), [
+    ["vn_i-4096", `the tap vn_i-4096 is not watched: ${why}`],
+    ["vn_i-4097", `the tap vn_i-4097 is not watched: ${why}`],
+  ]);
+  const heard = watched.map((tap) => ({ ...tap, heard: null, works: true }));
+  assert.ok(handler.isDue(wanted, { devices, tags: [], heard }), "it is said until there is room");
+  const fewer = { ...wanted, taps: taps.slice(2) };
+  const now = watched.slice(2).map((tap) => ({ ...tap, heard: null, works: true }));
+  await handler.apply(fewer, { devices, tags: [], heard: now });
+  assert.equal(watched.length, mostTaps);
+  const source = readFileSync(join(import.meta.dirname, "..", "learn", "learn.c"), "utf8");
+  assert.ok(source.includes(`#define MOST_TAPS ${mostTaps}\n`));
 });

@@ -3,7 +3,7 @@ import type { HeardTap, Learner } from "../learn/learn.ts";
 import type { LocalPlan } from "../plan/plan.ts";
 import type { FoundTag, Tags } from "../tags/tags.ts";
 import { type Command, type Devices, deviceChanges, readDevices, vlanOf } from "./devices.ts";
-import { isLearningDue, watchedTaps } from "./learning.ts";
+import { isLearningDue, mostTaps, unwatchedTaps, watchedTaps } from "./learning.ts";
 import type { Run } from "./run.ts";
 import { areTagsDue, probeForm, segmentChanges, type TagForm, tunnelOf, wantedTags } from "./segments.ts";
 
@@ -59,14 +59,14 @@ export class DeviceHandler {
     const changes = deviceChanges(plan, found.devices);
     await this.#runAll(changes, trouble);
     const now = areSegmentsSame && changes.length === 0 ? found.devices : null;
-    await this.#listen(plan, found, now);
+    await this.#listen(plan, found, now, trouble);
     trouble.end();
     return now;
   }
   async clear(found: Found): Promise<void> {
     const trouble = new Trouble(nothing);
     await this.#runAll(deviceChanges(nothing, found.devices), trouble);
-    await this.#listen(nothing, found, null);
+    await this.#listen(nothing, found, null, trouble);
     await this.#segments(nothing, found, trouble);
   }
   /** Whether all devices were there, and no others. */
@@ -84,10 +84,12 @@ export class DeviceHandler {
     return isSame;
   }
   /** @param now null: devices have changed since they were read */
-  async #listen(plan: Wanted, { heard }: Found, now: Devices | null): Promise<void> {
+  async #listen(plan: Wanted, { heard }: Found, now: Devices | null, trouble: Trouble): Promise<void> {
     const isWanted = (plan.learns || plan.holds) && plan.taps.length > 0;
     if (this.#learner === undefined || !(isWanted || heard.length > 0)) return;
-    await this.#learner.apply(watchedTaps(plan, now ?? (await readDevices(this.#run))));
+    const devices = now ?? (await readDevices(this.#run));
+    await this.#learner.apply(watchedTaps(plan, devices));
+    for (const name of unwatchedTaps(plan, devices)) trouble.isUnwatched(name);
   }
   async #runAll(commands: readonly Command[], trouble: Trouble): Promise<void> {
     for (const calls of grouped(commands))
@@ -143,6 +145,11 @@ class Trouble {
     if (part === undefined) throw error;
     const why = error.message.replace(/\nCommand failed -:\d+$/, "");
     this.#failed.set(part.name, `${part.words} is not in place: ${why}`);
+  }
+  /** Nobody hears what it says, nor holds its requests to its MAC. */
+  isUnwatched(tap: string): void {
+    const why = `this machine watches the first ${mostTaps} taps, and it is none of these`;
+    this.#failed.set(tap, `the tap ${tap} is not watched: ${why}`);
   }
   end(): void {
     if (this.#failed.size > 0) throw new PartlyFailed(this.#failed);
