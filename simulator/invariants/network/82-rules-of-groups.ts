@@ -1,4 +1,5 @@
 import { isObject } from "../../../core/outbox.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { LogFields } from "../../kernel/kernel.ts";
 import type { MachineTruth, ModeTruth } from "../../world/truth.ts";
@@ -19,7 +20,7 @@ const named = (path: string): NamedRule | null => {
 
 /**
  * Of a cell on a mode of Eucalyptus: a rule that is said to be ready is in the view that is in force wherever one of its machines
- * runs, and one that was removed is in none of these. What is looked at are rules about members that the view itself names.
+ * runs, and where its cluster is carried to the outside, and one that was removed is in none of these. What is looked at are rules about members that the view itself names.
  */
 export const rulesOfGroups: Invariant = {
   number: 82,
@@ -35,6 +36,16 @@ export const rulesOfGroups: Invariant = {
           !said.over.has(incarnationOf({ vm, incarnation })),
       );
     };
+    /** In the MANAGED modes rules are asked there. */
+    const carriers = (cell: string): readonly HostName[] =>
+      [...truth.dataplanes].flatMap(
+        ([
+          host,
+          {
+            mode: { view, carries },
+          },
+        ]) => (carries !== null && view?.instances.some(({ owner }) => owner === cell) === true ? [host] : []),
+      );
     /** Null: the view has no members of one of the two. */
     const isInForce = ({ view }: ModeTruth, machines: readonly MachineTruth[], rule: NamedRule): boolean | null => {
       const groupsOf = (net: string): readonly string[] => {
@@ -60,7 +71,7 @@ export const rulesOfGroups: Invariant = {
       const model = installation.controllers.get(cell)?.state?.model.document ?? null;
       if (rule === null || !(isReady || (event === "element/removed" && model !== null && !has(model, path)))) return;
       const machines = machinesOf(cell);
-      for (const host of new Set(machines.map((machine) => machine.host))) {
+      for (const host of new Set([...machines.map((machine) => machine.host), ...carriers(cell)])) {
         const is = isInForce(truth.dataplane(host).mode, machines, rule);
         if (is !== null)
           verdict.check(

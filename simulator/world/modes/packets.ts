@@ -1,10 +1,14 @@
 import { parseIpv4 } from "../../../model/addresses/addresses.ts";
-import { isPlain } from "../../../model/cell/network/modes.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import { isManaged, isPlain } from "../../../model/cell/network/modes.ts";
 import type { IngressRule, NetworkView } from "../../../model/eucalyptus/view/network-view.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Packet, Truth } from "../truth.ts";
 
-/** By the rules of groups in force where it leaves and where it arrives; of another network nothing comes and to none anything goes. */
+/**
+ * By the rules of groups in force where it leaves and where it arrives, in the MANAGED modes at the network host between; of another network nothing
+ * comes and to none anything goes.
+ */
 export const sendByMode = (kernel: Kernel, truth: Truth, packet: Packet): boolean => {
   const { from, to, fromInterface, toInterface } = packet;
   const [source, target] = [fromInterface.instance, toInterface.instance];
@@ -15,14 +19,41 @@ export const sendByMode = (kernel: Kernel, truth: Truth, packet: Packet): boolea
     return isIn(leaves.view, source) && isIn(arrives.view, target) && truth.machines.has(to);
   if (leaves.addresses.get(fromInterface.address) !== source) return false;
   if (arrives.addresses.get(toInterface.address) !== target || !truth.machines.has(to)) return false;
-  if (from.host !== to.host && !kernel.network.isOpen(from.host, to.host)) return false;
-  if (!lets(leaves.view, "egress", packet) || !lets(leaves.view, "ingress", packet)) return false;
-  if (!lets(arrives.view, "ingress", packet)) return false;
+  const isManagedMode = leaves.view !== null && isManaged(leaves.view.mode);
+  if (isManagedMode ? !goesByNetworkHost(kernel, truth, packet) : !goesByNodes(kernel, truth, packet)) return false;
   const cellOf = (view: NetworkView | null, id: string): number =>
     truth.cellNumbers.get(view?.instances.find((each) => each.id === id)?.owner ?? "") ?? 0;
   const [fromCell, toCell] = [cellOf(leaves.view, source), cellOf(arrives.view, target)];
   truth.tell((watcher) => watcher.delivered?.({ ...packet, fromCell, toCell }));
   return true;
+};
+
+const isOpen = (kernel: Kernel, one: HostName, other: HostName): boolean =>
+  one === other || kernel.network.isOpen(one, other);
+const goesByNodes = (kernel: Kernel, truth: Truth, packet: Packet): boolean => {
+  const { from, to } = packet;
+  const [leaves, arrives] = [truth.dataplane(from.host).mode.view, truth.dataplane(to.host).mode.view];
+  if (!isOpen(kernel, from.host, to.host)) return false;
+  return lets(leaves, "egress", packet) && lets(leaves, "ingress", packet) && lets(arrives, "ingress", packet);
+};
+/** Nodes have a VLAN for each group and ask no rule: what leaves a group goes by who carries the cluster, and by nobody if none does. */
+const goesByNetworkHost = (kernel: Kernel, truth: Truth, packet: Packet): boolean => {
+  const { from, to } = packet;
+  const isOfOneGroup = [from, to].every(({ host }) => sharesGroup(truth.dataplane(host).mode.view, packet));
+  if (isOfOneGroup) return isOpen(kernel, from.host, to.host);
+  return [...truth.dataplanes].some(
+    ([host, { mode }]) =>
+      mode.carries !== null &&
+      [from, to].every((end) => isOpen(kernel, end.host, host)) &&
+      lets(mode.view, "egress", packet) &&
+      lets(mode.view, "ingress", packet),
+  );
+};
+const sharesGroup = (view: NetworkView | null, { fromInterface, toInterface }: Packet): boolean => {
+  const [one = [], other = []] = [fromInterface, toInterface].map(
+    ({ instance }) => view?.instances.find(({ id }) => id === instance)?.securityGroups,
+  );
+  return one.some((group) => other.includes(group));
 };
 
 const isIn = (view: NetworkView | null, instance: string): boolean =>
