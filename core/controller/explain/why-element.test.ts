@@ -36,6 +36,24 @@ test("no host has room: each host with its reason, and what would lift it", () =
   assert.match(answer.verdict, /held up at "host h1": needs 8192 MiB.*To lift that: h1: ask for at most \d+ MiB$/);
 });
 
+test("a VM that waits for a host says where it ran last, and one that never ran says nothing of it", () => {
+  const world = new World();
+  world.put(shop());
+  const { host, incarnation } = world.state.vms.get(world.uidOf("shop/web"))?.run ?? assert.fail();
+  const told = (): readonly string[] =>
+    why(world, "shop/web").checks.flatMap(({ check, detail }) => (check === "ran last" ? [detail] : []));
+  assert.deepEqual(told(), [], "it runs");
+  world.put(shop({ web: vm({ "x.memory": 8192 }) }));
+  world.settle();
+  assert.deepEqual(told(), [`incarnation ${incarnation} was at ${host}`]);
+  const other = new World();
+  other.put(shop({ web: vm({ "x.memory": 8192 }) }));
+  assert.deepEqual(
+    why(other, "shop/web").checks.filter(({ check }) => check === "ran last"),
+    [],
+  );
+});
+
 test("the cause comes before its effects: a volume that nobody can make, seen from its VM and from its connection", () => {
   const world = new World();
   world.put(shop({ web: vm({ "x.desiredState": "off" }) }));

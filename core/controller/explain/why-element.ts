@@ -12,7 +12,7 @@ import type { PlacedAmounts } from "../../documents/pools.ts";
 import { accountIsOff, target, told } from "../changes/standing.ts";
 import { whyForked } from "../histories/fork.ts";
 import { addressOf } from "../network/instances.ts";
-import type { ElementRecord, Run } from "../records.ts";
+import type { ElementRecord, Run, VmRecord } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
 import { type ControllerState, elementOf, isOff, type LinkElement, linksOf, recordAt } from "../state.ts";
@@ -207,7 +207,9 @@ function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, 
       : failed("wanted on", [{ kind: "switched-off", target: target(state, vm.path) }]),
   );
   for (const link of linksOf(state, vm.path)) checks.push(...linkChecks(state, link));
-  const run = state.vms.get(record.uid)?.run ?? null;
+  const own = state.vms.get(record.uid);
+  const run = own?.run ?? null;
+  if (on && own !== undefined && (run === null || run.stage === "placing")) checks.push(...lastPlace(own));
   if (run !== null && on) checks.push(...runChecks(state, record, run));
   if (!on && record.causes.length === 0) return;
   // What it waits for was looked at before it.
@@ -237,6 +239,12 @@ function linkChecks(state: ControllerState, { path, requires, type }: LinkElemen
     causes.filter((cause) => isUpgrade(cause) || (requires && otherCells.has(cause.kind))),
     path,
   );
+}
+
+/** Of one that has no place now, where it stood last. Who is not the operator reads no name. */
+function lastPlace({ ran = [] }: VmRecord): readonly ElementCheck[] {
+  const [last] = ran;
+  return last === undefined ? [] : [passed("ran last", `incarnation ${last.incarnation} was at ${last.host}`)];
 }
 
 /** What an incarnation has. What it lacks its causes say. */
