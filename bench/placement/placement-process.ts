@@ -15,16 +15,16 @@ import { clock, placerOf, root, scanned } from "./many-hosts.ts";
 import { type Asked, dedicated, type Kind, machineAt, mixOf } from "./mix.ts";
 
 /*
- * One process with one Placer that has so many hosts, of `placement.ts`. Arguments: hosts, decisions that are measured. Times
- * are those of a clock, so nothing else should run.
+ * One process with one Placer that has so many hosts, of `placement.ts`. Arguments: hosts, decisions that are measured. The times
+ * of single steps are those of a clock, so nothing else should run.
  */
 export interface PlacementReport {
-  /** Places given per second, each a whole step: document read, decided, reserved, answered. */
+  /** Places given per second of processor time, each a whole step: document read, decided, reserved, answered. */
   readonly perSecond: number;
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly longestMs: number;
-  /** A VM's end, with all that waits tried again. */
+  /** A VM's end, with all that waits tried again, in processor time. */
   readonly endMs: number;
   /** Of a scan of all hosts, the same requests. */
   readonly scanMs: number;
@@ -71,19 +71,32 @@ for (const kind of first()) start(request(kind));
 for (let at = 0; at < hostCount * (hostCount <= 1000 ? 8 : 15); at += 1) start(request(kindOf()));
 const held = heldMiB() - before;
 
-const [steps, ends]: readonly [number[], number[]] = [[], []];
-let placing = 0;
+/** Processor time of this thread since then: what else a machine does meanwhile is not in it. */
+const cpuMsSince = (from: NodeJS.CpuUsage): number => {
+  const { user, system } = process.threadCpuUsage(from);
+  return (user + system) / 1000;
+};
+/** One by chance, whose place the last one takes: to move all behind it would take longer than what is measured. */
+function oneOf<T>(all: T[]): T | undefined {
+  const [at, last] = [below(chance, all.length), all.pop()];
+  if (last === undefined || at === all.length) return last;
+  const found = all[at];
+  all[at] = last;
+  return found;
+}
+
+const steps: number[] = [];
+let [placing, ending] = [0, 0];
 for (let at = 0; at < count; at += 1) {
-  const [gone] = live.splice(below(chance, live.length), 1);
-  const ended = performance.now();
+  const gone = oneOf(live);
+  const ended = process.threadCpuUsage();
   if (gone !== undefined) desire(gone.client, `placement/${gone.vm}`, null);
-  ends.push(performance.now() - ended);
+  ending += cpuMsSince(ended);
   const asked = request(gone?.kind ?? kindOf());
-  const from = performance.now();
+  const [from, cpu] = [performance.now(), process.threadCpuUsage()];
   start(asked);
-  const took = performance.now() - from;
-  steps.push(took);
-  placing += took;
+  placing += cpuMsSince(cpu);
+  steps.push(performance.now() - from);
 }
 steps.sort((one, other) => one - other);
 
@@ -101,13 +114,11 @@ const tooLarge: Wanted = {
   document: { ...request({ of: 1, what: undefined }).document, memoryMiB: 2 ** 20 } as never,
 };
 const asker = askerOf(state, tooLarge.client);
-/** Processor time of this thread: what else a machine does meanwhile is not in it. */
 const timesOf = (work: () => unknown, times: number): number => {
   work();
   const from = process.threadCpuUsage();
   for (let at = 0; at < times; at += 1) work();
-  const { user, system } = process.threadCpuUsage(from);
-  return (user + system) / 1000 / times;
+  return cpuMsSince(from) / times;
 };
 const refusedMs = timesOf(() => choose(state, tooLarge.document, asker), 1000);
 const refusedInFullMs = timesOf(
@@ -129,11 +140,10 @@ function slicesOf(question: JsonObject): readonly number[] {
   while (input !== null) {
     const from = process.threadCpuUsage();
     const { effects } = service.step(state, input, clock);
-    const { user, system } = process.threadCpuUsage(from);
-    took.push((user + system) / 1000);
+    took.push(cpuMsSince(from));
     const goesOn: boolean = effects.some(({ kind }) => kind === "timer");
     input = goesOn ? { kind: "timer", name: sliceTimer } : null;
-    const [gone] = took.length % 20 === 0 ? live.splice(below(chance, live.length), 1) : [];
+    const gone = took.length % 20 === 0 ? oneOf(live) : undefined;
     if (gone === undefined) continue;
     desire(gone.client, `placement/${gone.vm}`, null);
     start(request(gone.kind));
@@ -150,8 +160,7 @@ const report: PlacementReport = {
   medianMs: at(0.5),
   p99Ms: at(0.99),
   longestMs: at(1),
-  endMs: ends.reduce((sum, each) => sum + each, 0) / ends.length,
-
+  endMs: ending / count,
   scanMs: scanMs / scans,
   differ,
   refusedMs,

@@ -102,6 +102,11 @@ export const rootCell = cellName("root");
 /** Name of a child cell: its label before its parent's name, but a child of the root cell is named by its label alone. */
 export const childName = (parent: CellName, label: string): CellName =>
   cellName(parent === rootCell ? label : `${label}.${parent}`);
+/** The child cell of the root cell that a controller is of, or that its cell is in. */
+export function cellAround(client: PeerName): CellName {
+  const cell = client.slice("controller.".length);
+  return cell.slice(cell.lastIndexOf(".") + 1) as CellName;
+}
 
 /**
  * A child cell of the client. `ending`, or the tombstone, deletes it: its own children first, then what it has, then its

@@ -5,6 +5,7 @@ import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts
 import { type ImplicitMode, implicitModes } from "../../model/cell/tenants/dedication/implicit.ts";
 import type { Marks } from "../../model/cell/tenants/dedication/marks.ts";
 import type { Json } from "../../model/json/json.ts";
+import { cellAround } from "../documents/cells.ts";
 import type { DesiredPooled, PlacedTerms } from "../documents/pools.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
@@ -54,6 +55,8 @@ export interface HostUse {
   readonly spreads: Map<string, Few<Reservation>>;
   keepingApart?: Set<Reservation>;
   readonly taken: Map<Uid, ActualTaken>;
+  /** How many of the reservations were placed by a claim. */
+  claimed: number;
   /** How many of all that is there ask for implicit dedication: where it is 0 nobody has to look at whose they are. */
   implicit: number;
   /** Those of it that are in affinity groups. */
@@ -68,25 +71,26 @@ export interface Member {
   /** By name, where another Placer has placed it. */
   readonly kinds: ReadonlyMap<string, GroupKind>;
 }
-export type Members = ReadonlyMap<PeerName, ReadonlySet<Member>>;
+/** By the child cell of the root cell that their client is of, or is in: whose a VM is, is known of that one. */
+export type Members = ReadonlyMap<CellName, ReadonlySet<Member>>;
 export interface CellUse {
   readonly byPath: Map<string, Few<Reservation>>;
   readonly bySpread: Map<string, Set<Reservation>>;
   readonly keepingApart: Set<Reservation>;
 }
 export interface Usage extends ReadonlyMap<HostName, HostUse> {
-  /** By the affinity groups that they name, of each client apart. */
+  /** By the affinity groups that they name. */
   readonly members: ReadonlyMap<string, Members>;
   /** Kinds of groups by which other Placers have placed VMs: by name, and by whose VMs, how many. */
-  readonly kinds: ReadonlyMap<string, ReadonlyMap<PeerName, ReadonlyMap<GroupKind, number>>>;
+  readonly kinds: ReadonlyMap<string, ReadonlyMap<CellName, ReadonlyMap<GroupKind, number>>>;
   /** Those of all hosts by cell. */
   readonly cells: ReadonlyMap<CellName, CellUse>;
   /** Where a VM has a place, or is. */
   readonly placesOf: ReadonlyMap<Uid, Few<HostName>>;
 }
 export class UsageTable extends Map<HostName, HostUse> implements Usage {
-  readonly members = new Map<string, Map<PeerName, Set<Member>>>();
-  readonly kinds = new Map<string, Map<PeerName, Map<GroupKind, number>>>();
+  readonly members = new Map<string, Map<CellName, Set<Member>>>();
+  readonly kinds = new Map<string, Map<CellName, Map<GroupKind, number>>>();
   readonly cells = new Map<CellName, CellUse>();
   readonly placesOf = new Map<Uid, Few<HostName>>();
   /** Hosts of which something else is known since it was last looked at. */
@@ -125,8 +129,8 @@ export interface Asker {
   readonly isSystem: boolean;
   /** Whose the VMs are that a client has placed. */
   readonly accountOf: (client: PeerName) => string | null;
-  /** Whether a client's affinity groups are those of the asker's VMs too. */
-  readonly isOurs: (client: PeerName) => boolean;
+  /** Child cells of the root cell whose affinity groups are those of the asker's VMs too, with those of all cells within them. */
+  readonly ours: Iterable<CellName>;
   /** The affinity group that it means by a name; `why`: there are two; null: none. */
   readonly groupNamed: (name: string) => GroupKind | { readonly why: string } | null;
   /** Whether a strict VM may make one more host its account's alone; absent: it may. */
@@ -140,7 +144,7 @@ export const nobody: Asker = {
   account: null,
   isSystem: false,
   accountOf: () => null,
-  isOurs: () => false,
+  ours: [],
   groupNamed: () => null,
   clusterOf: () => undefined,
   isEmptied: () => false,
@@ -178,6 +182,7 @@ export const noUse = (): HostUse => ({
   memoryMiB: 0,
   cpus: 0,
   shares: 0,
+  claimed: 0,
   implicit: 0,
   reservations: new Map(),
   spreads: new Map(),
@@ -255,7 +260,9 @@ const modeAt = ({ reservations, taken }: HostUse, vm: Uid): ImplicitMode | undef
   return reserved === undefined ? taken.get(vm)?.terms?.implicit : reserved.implicit;
 };
 const spreadKey = (cell: CellName, spread: string): string => `${cell} ${spread}`;
+const claims = (reservation: Reservation | undefined): 0 | 1 => (reservation?.terms?.claim === undefined ? 0 : 1);
 function enterHost(use: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
+  use.claimed += claims(after) - claims(before);
   if (before?.spread !== undefined) takeFrom(use.spreads, spreadKey(before.cell, before.spread), before);
   if (before !== undefined) use.keepingApart?.delete(before);
   if (after === undefined || after.off === true) return;
@@ -298,33 +305,36 @@ function join({ members, kinds }: UsageTable, use: HostUse, host: HostName, vm: 
   if (before === undefined && after === null) return;
   if (before !== undefined) {
     use.members.delete(vm);
+    const around = cellAround(before.client);
     for (const name of before.groups) {
       const named = members.get(name);
-      const ofClient = named?.get(before.client);
-      ofClient?.delete(before);
-      if (ofClient?.size === 0) named?.delete(before.client);
+      const within = named?.get(around);
+      within?.delete(before);
+      if (within?.size === 0) named?.delete(around);
       if (named?.size === 0) members.delete(name);
     }
     count(kinds, before, -1);
   }
   if (after === null) return;
   use.members.set(vm, after);
+  const around = cellAround(after.client);
   for (const name of after.groups) {
-    const named = members.get(name) ?? new Map<PeerName, Set<Member>>();
+    const named = members.get(name) ?? new Map<CellName, Set<Member>>();
     members.set(name, named);
-    named.set(after.client, (named.get(after.client) ?? new Set()).add(after));
+    named.set(around, (named.get(around) ?? new Set()).add(after));
   }
   count(kinds, after, 1);
 }
 function count(kinds: UsageTable["kinds"], { client, kinds: own }: Member, by: 1 | -1): void {
+  const around = cellAround(client);
   for (const [name, kind] of own) {
-    const named = kinds.get(name) ?? new Map<PeerName, Map<GroupKind, number>>();
-    const ofClient = named.get(client) ?? new Map<GroupKind, number>();
-    const now = (ofClient.get(kind) ?? 0) + by;
-    if (now > 0) ofClient.set(kind, now);
-    else ofClient.delete(kind);
-    if (ofClient.size > 0) named.set(client, ofClient);
-    else named.delete(client);
+    const named = kinds.get(name) ?? new Map<CellName, Map<GroupKind, number>>();
+    const within = named.get(around) ?? new Map<GroupKind, number>();
+    const now = (within.get(kind) ?? 0) + by;
+    if (now > 0) within.set(kind, now);
+    else within.delete(kind);
+    if (within.size > 0) named.set(around, within);
+    else named.delete(around);
     if (named.size > 0) kinds.set(name, named);
     else kinds.delete(name);
   }

@@ -1,12 +1,13 @@
-import { type CellName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import { type GroupKind, type Membership, reservedGroupName } from "../../model/cell/tenants/affinity/affinity.ts";
 import type { Json } from "../../model/json/json.ts";
+import { cellAround } from "../documents/cells.ts";
 import { desiredGroup } from "../documents/readers/tenancy.ts";
 import { type DesiredGroup, groupKey } from "../documents/tenancy.ts";
 import type { DesiredPlacement } from "../documents/vocabulary.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { type Asker, groupsOf, type Usage } from "./candidate.ts";
-import type { KnownGroup, PlacerState } from "./state.ts";
+import type { KnownGroup, KnownGroups, PlacerState } from "./state.ts";
 
 /*
  * Affinity groups, as the controllers of an account's cells say them. A name means one group in all cells of an account; cells of no account
@@ -24,9 +25,13 @@ export function takeGroup(state: PlacerState, client: PeerName, key: string, val
   if (before !== undefined && document !== null && sameJson(toJson(before.document), toJson(document))) return false;
   for (const each of [before?.document, document]) {
     if (each === undefined || each === null) continue;
-    const named = state.groupsByName.get(each.name) ?? new Map<Uid, KnownGroup>();
-    if (each === document) named.set(uid, { client, document });
-    else named.delete(uid);
+    const named: KnownGroups = state.groupsByName.get(each.name) ?? new Map();
+    const around = cellAround(client);
+    const within = named.get(around) ?? new Map<Uid, KnownGroup>();
+    if (each === document) within.set(uid, { client, document });
+    else within.delete(uid);
+    if (within.size === 0) named.delete(around);
+    else named.set(around, within);
     if (named.size === 0) state.groupsByName.delete(each.name);
     else state.groupsByName.set(each.name, named);
   }
@@ -39,11 +44,11 @@ export function takeGroup(state: PlacerState, client: PeerName, key: string, val
 export function groupNamed(
   { groupsByName, usage }: Pick<PlacerState, "groupsByName" | "usage">,
   name: string,
-  isOurs: (client: PeerName) => boolean,
+  ours: Asker["ours"],
 ): GroupKind | { readonly why: string } | null {
   let found: DesiredGroup | null = null;
-  for (const { client, document } of groupsByName.get(name)?.values() ?? []) {
-    if (!isOurs(client)) continue;
+  const named = groupsByName.get(name);
+  for (const { document } of within(named, ours)) {
     if (found !== null && found.kind !== document.kind) {
       const both = [found, document].map(({ path, kind }) => `"${path}" (${kind})`).sort();
       return { why: `x.placement.groups asks for ${JSON.stringify(name)}, of which there are two: ${both.join(", ")}` };
@@ -53,18 +58,16 @@ export function groupNamed(
   if (found !== null) return found.kind;
   // One that is written in a cell of another Placer's is known by its VMs.
   const kinds = new Set<GroupKind>();
-  for (const [client, ofClient] of usage.kinds.get(name) ?? [])
-    if (isOurs(client)) for (const kind of ofClient.keys()) kinds.add(kind);
+  const said = usage.kinds.get(name);
+  if (said !== undefined) for (const cell of ours) for (const kind of said.get(cell)?.keys() ?? []) kinds.add(kind);
   const [kind = null, ...others] = kinds;
   if (others.length === 0) return kind;
   const both = [...kinds].sort().join('" and "');
   return { why: `x.placement.groups asks for ${JSON.stringify(name)}, and other cells have it as "${both}"` };
 }
-
-/** The child cell of the root cell that a controller is of, or that its cell is in. */
-export function cellAround(client: PeerName): CellName {
-  const cell = client.slice("controller.".length);
-  return cell.slice(cell.lastIndexOf(".") + 1) as CellName;
+/** The groups of one name that count for an asker: of a name that every account has, those of all the others are not looked at. */
+function* within(named: KnownGroups | undefined, ours: Asker["ours"]): Generator<KnownGroup> {
+  if (named !== undefined) for (const cell of ours) yield* named.get(cell)?.values() ?? [];
 }
 
 const nothing: readonly Membership[] = [];
@@ -83,11 +86,11 @@ export function membershipsIn(
     const kind = reservedGroupName.test(name) ? null : asker.groupNamed(name);
     if (typeof kind !== "string") return [];
     const homes = new Map<string, number>();
-    for (const [client, members] of usage.members.get(name) ?? []) {
-      if (!asker.isOurs(client)) continue;
-      for (const { vm: other, host } of members)
+    const members = usage.members.get(name);
+    if (members === undefined) return [{ name, kind, homes }];
+    for (const cell of asker.ours)
+      for (const { vm: other, host } of members.get(cell) ?? [])
         if (other !== vm && !asker.isEmptied(host)) homes.set(host, (homes.get(host) ?? 0) + 1);
-    }
     return [{ name, kind, homes }];
   });
 }

@@ -8,7 +8,7 @@ import {
   type Uid,
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { rootCell } from "../documents/cells.ts";
+import { cellAround, rootCell } from "../documents/cells.ts";
 import { type SaidSystemHosts, shortKey } from "../documents/ha.ts";
 import {
   type ActualClaim,
@@ -24,7 +24,7 @@ import { cellOwnerKey, dedicatedKey, marksKey } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import { log, publishValue, sameJson, toJson } from "../outbox.ts";
 import type { Asker, HostUse, HostView, Pooled } from "./candidate.ts";
-import { cellAround, groupNamed, isEmptied } from "./groups.ts";
+import { groupNamed, isEmptied } from "./groups.ts";
 import { claimsLeft, shortOf } from "./room/system-hosts.ts";
 import type { PlacerState } from "./state.ts";
 
@@ -101,7 +101,7 @@ const withoutHost = ({ host: _host, ...pooled }: DesiredPooled): Pooled => poole
  * nothing is said: what is not known is not empty.
  */
 export function sayStandings(state: PlacerState): void {
-  const { outbox, hosts, usage, silent } = state;
+  const { outbox, hosts, usage, silent, told } = state;
   // Before all have been heard nobody knows how many are left, and what was said before the start stays so.
   if (silent.size === 0) {
     const said: SaidSystemHosts = shortOf(state) ?? { enough: true };
@@ -115,8 +115,12 @@ export function sayStandings(state: PlacerState): void {
     const vms = (): Uid[] => [...new Set([...(use?.reservations.keys() ?? []), ...(use?.taken.keys() ?? [])])];
     const standing: ActualStanding | null =
       isFollowed && isKnown ? { vms: vms().sort(), tag: view.pooled?.tag ?? null } : null;
+    const claim = laterClaim(use, view);
+    // Of nearly all hosts nothing is said, nor was.
+    if (standing === null && claim === null && !told.delete(host)) continue;
+    if (standing !== null || claim !== null) told.add(host);
     publishValue(outbox, actualKey(rootController, standingKey(host)), standing);
-    publishValue(outbox, actualKey(rootController, claimKey(host)), laterClaim(use, view));
+    publishValue(outbox, actualKey(rootController, claimKey(host)), claim);
   }
   hosts.unsaid.clear();
   usage.unsaid.clear();
@@ -127,9 +131,10 @@ export function sayStandings(state: PlacerState): void {
  * wait at the host for a word that nobody gives any more. Null: there is none.
  */
 function laterClaim(use: HostUse | undefined, view: HostView | undefined): ActualClaim | null {
+  if (use === undefined || use.claimed === 0) return null;
   let epoch = Math.max(view?.rule?.epoch ?? 0, view?.pooled?.epoch ?? 0);
   let isLater = false;
-  for (const { terms } of use?.reservations.values() ?? []) {
+  for (const { terms } of use.reservations.values()) {
     if ((terms?.claim ?? 0) <= epoch) continue;
     [epoch, isLater] = [terms?.claim ?? 0, true];
   }
@@ -150,17 +155,16 @@ function takeCell(state: PlacerState, name: string, value: Json): boolean {
 /** Who asks for a place, by whose connection it is. */
 export function askerOf(state: PlacerState, client: PeerName): Asker {
   const { owners } = state;
-  const accountOf = (of: PeerName): string | null => owners.get(cellAround(of)) ?? null;
-  const [account, around] = [accountOf(client), cellAround(client)];
-  const isOurs = (other: PeerName): boolean =>
-    other === client || (account === null ? cellAround(other) === around : accountOf(other) === account);
+  const accountOf = (of: PeerName): string | null => owners.accountOf(of);
+  const account = accountOf(client);
+  const ours = account === null ? [cellAround(client)] : owners.cellsOf(account);
   return {
     account,
     isSystem: client === rootController,
     accountOf,
-    isOurs,
+    ours,
     mayClaim: () => claimsLeft(state, 1) > 0,
-    groupNamed: (name) => groupNamed(state, name, isOurs),
+    groupNamed: (name) => groupNamed(state, name, ours),
     clusterOf: (host) => state.hosts.get(peerName(`host.${host}`))?.marks?.cluster,
     isEmptied: (host) => isEmptied(state, host),
   };

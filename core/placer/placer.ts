@@ -16,6 +16,7 @@ import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
 import { marksKey } from "../documents/tenancy.ts";
 import {
+  type ActualHost,
   type ActualPlacement,
   actualKey,
   type DesiredPlacement,
@@ -40,6 +41,7 @@ import type { Given } from "./filters/wishes.ts";
 import { takeGroup } from "./groups.ts";
 import { choose } from "./index/choose.ts";
 import { createIndex } from "./index/classes.ts";
+import { OwnerTable } from "./index/owner-table.ts";
 import { whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
 import { askerOf, sayStandings, takeOwners } from "./owners.ts";
@@ -47,10 +49,10 @@ import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
 import { placeBefore, whyNotKnown } from "./room/before.ts";
 import { continueAnew, crossedBy } from "./room/crossings.ts";
 import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
-import { offersOf } from "./room/offers.ts";
+import { offerOf, offersOf } from "./room/offers.ts";
 import { rooms } from "./room/rooms.ts";
 import { isSparing, placeSparing } from "./room/spare.ts";
-import { toldOf } from "./room/told.ts";
+import { someOf, toldOf } from "./room/told.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";
@@ -104,7 +106,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     hosts: new HostTable(),
     index: createIndex(),
     deaths: createDeaths(presence),
-    owners: new Map(),
+    owners: new OwnerTable(),
     groups: new Map(),
     groupsByName: new Map(),
     wanted: new Map(),
@@ -127,6 +129,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     offerings: [],
     continuing: new Map(),
     wereHeld: new Set(),
+    told: new Set(),
     questions: createQuestions(),
   };
   for (const peer of hosts) state.hosts.set(peer, { host: hostOf(peer), reachable: false, actual: null });
@@ -150,6 +153,7 @@ function take(state: PlacerState, input: Input): void {
     const first = state.silent.delete(input.peer);
     if (view === undefined || (view.reachable === input.reachable && !first)) return;
     state.hosts.set(input.peer, { ...view, reachable: input.reachable });
+    if (first && state.silent.size === 0) publishOffers(state);
     retry(state);
   } else if (input.kind === "request" && !takeQuestion(state, input.id, input.request)) {
     state.outbox.effects.push({ kind: "reply", id: input.id, response: replyTo(state, input.request) });
@@ -195,14 +199,18 @@ function start(state: PlacerState): void {
   }
   for (const vm of state.wanted.keys()) reconcile(state, vm);
   sayLeaving(state);
-  publishOffers(state);
+  sayOffers(state);
 }
 
 const saidOffers = ({ hosts, ratios, settings, offerings }: PlacerState): HostOffers =>
   offersOf(hosts.values(), ratios, settings, offerings);
-const publishOffers = (state: PlacerState): void => {
+const sayOffers = (state: PlacerState): void => {
   const value = toJson(saidOffers(state));
   state.outbox.effects.push({ kind: "publish", key: "hosts", value });
+};
+/** What all hosts offer, anew: of thousands that are heard one after the other at a start once, when all have been, and nothing is placed before. */
+const publishOffers = (state: PlacerState): void => {
+  if (state.silent.size === 0) sayOffers(state);
 };
 
 function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
@@ -225,7 +233,8 @@ function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   }
   if (actual !== null) state.heard.add(peer);
   state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
-  publishOffers(state);
+  const offered = (of: ActualHost | null): Json => (of === null ? null : toJson(offerOf(of, state.ratios)));
+  if (!sameJson(offered(view.actual), offered(actual))) publishOffers(state);
   retry(state);
 }
 
@@ -383,7 +392,7 @@ function sayLeaving(state: PlacerState): void {
 /** Why nothing is placed at all now, whatever room there is; null: it is. */
 function whyNotYet(state: PlacerState, { cell }: DesiredPlacement): string | null {
   if (state.silent.size > 0)
-    return `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
+    return `the Placer has just started and waits to hear from ${someOf(state.silent, hostOf)}`;
   if (cell !== rootCell || state.hasQuorum) return null;
   const living = [...state.hosts].filter(([, { died = null }]) => died === null).map(([peer]) => peer);
   const heard = living.filter((peer) => state.heard.has(peer)).length;

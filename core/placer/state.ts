@@ -8,6 +8,7 @@ import type { Outbox } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import type { Ratios, Reservation, UsageTable } from "./candidate.ts";
 import type { PlacerIndex } from "./index/classes.ts";
+import type { OwnerTable } from "./index/owner-table.ts";
 import type { HostTable } from "./tables.ts";
 import type { Questions } from "./what-if/question.ts";
 
@@ -21,10 +22,10 @@ export interface PlacerState {
   /** Nothing is placed at a host that is not heard; these say why it is not. */
   readonly deaths: Deaths;
   /** Paths of the accounts of the root cell's child cells. Not durable, as whose hosts are: both are desired here. */
-  readonly owners: Map<CellName, string>;
+  readonly owners: OwnerTable;
   /** Affinity groups. Not durable either. */
   readonly groups: Map<Uid, KnownGroup>;
-  readonly groupsByName: Map<string, Map<Uid, KnownGroup>>;
+  readonly groupsByName: Map<string, KnownGroups>;
   readonly wanted: Map<Uid, Wanted>;
   /** Stored desires that cannot be read: their places stay theirs. */
   readonly unread: Set<Uid>;
@@ -65,6 +66,8 @@ export interface PlacerState {
   readonly continuing: Map<Uid, Reservation>;
   /** Hosts that were lost, and had VMs which asked for implicit dedication: of those that leave one by one the last finds nobody there. */
   readonly wereHeld: Set<HostName>;
+  /** Hosts of which the root controller has heard what stands there, or by which claim. */
+  readonly told: Set<HostName>;
   /** That the operator waits for answers of. */
   readonly questions: Questions;
 }
@@ -74,6 +77,8 @@ export interface KnownGroup {
   readonly client: PeerName;
   readonly document: DesiredGroup;
 }
+/** Of one name, by the child cells of the root cell in which they are written. */
+export type KnownGroups = Map<CellName, Map<Uid, KnownGroup>>;
 export interface Wanted {
   readonly client: PeerName;
   readonly document: DesiredPlacement;

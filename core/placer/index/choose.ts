@@ -4,7 +4,7 @@ import { asksForTags, markWishes, mayStandTagged } from "../../../model/cell/ten
 import { offeringOf } from "../../../model/cell/tenants/pools/offerings.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
-import { type Asker, groupsOf, implicitOf, noUse, poolOf } from "../candidate.ts";
+import { type Asker, implicitOf, noUse, poolOf } from "../candidate.ts";
 import { dedicationGroup, whyNoGroup } from "../filters/dedication.ts";
 import { crowdAt, niceAt } from "../filters/wishes.ts";
 import {
@@ -41,18 +41,12 @@ function shapeOf({ index, ratios }: Indexed, { request, asker, mayClaim }: Asked
   const who = asker.isSystem ? "" : (asker.account ?? "?");
   const pool = poolOf(placement);
   const pooled = pool === null ? [] : [pool, request.cell, offeringOf(placement), request.image ?? null];
-  const key = JSON.stringify([
-    who,
-    asker.isSystem,
-    groupsOf(placement),
-    mode,
-    restart === true,
-    cpuSpeedMHz,
-    request.networkMode ?? null,
-    marksAsked(placement),
-    mayClaim,
-    ...pooled,
-  ]);
+  // Of its groups those of dedicated hosts alone: who is in the others says nothing of a class, and there are many.
+  const group = dedicationGroup(request, asker);
+  const [marks, whose] = [marksAsked(placement), group === null ? "" : `${group.kind} ${group.path}`];
+  const written = marks === null && pool === null ? "" : JSON.stringify([marks, ...pooled]);
+  const flags = `${asker.isSystem} ${restart === true} ${mayClaim}`;
+  const key = `${who}|${flags} ${mode} ${cpuSpeedMHz} ${request.networkMode ?? ""}|${whose}|${written}`;
   const shape = index.shapes.get(key) ?? { seen: 0, open: [] };
   if (shape.seen === 0) {
     if (index.shapes.size >= mostShapes) index.shapes.clear();
@@ -73,7 +67,7 @@ function shapeOf({ index, ratios }: Indexed, { request, asker, mayClaim }: Asked
     if (!mayClaim && isForSystem(each.like, each.occupancy.strict.length > 0)) continue;
     const preference = preferenceOf(standing, mode);
     if (preference === null) continue;
-    const wishes = { isExplicit: dedicationGroup(request, asker) !== null, isImplicit: mode !== null };
+    const wishes = { isExplicit: group !== null, isImplicit: mode !== null };
     if (asksForTags(placement) && !mayStandTagged({ isDedicated: rule !== undefined, ...wishes, standing })) continue;
     shape.open.push({ class: each, isOthers: 0, ...implicitRanks(mode !== null, preference) });
   }

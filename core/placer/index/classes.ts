@@ -1,9 +1,8 @@
-import { type HostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import { type HostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { PlacedTerms } from "../../documents/pools.ts";
 import {
   type Asker,
   cpusFor,
-  type HostUse,
   type HostView,
   memoryFor,
   noUse,
@@ -14,7 +13,7 @@ import {
 } from "../candidate.ts";
 import type { HostTable } from "../tables.ts";
 import { keyOf, type Occupancy, occupancyOf } from "./occupancy.ts";
-import { Ordered } from "./ordered.ts";
+import { Ordered, orderOf } from "./ordered.ts";
 
 /*
  * Which host a VM gets, by looking at few. Hosts that no filter and no rank tells apart but by their room form a class, in which they stand by
@@ -29,6 +28,7 @@ export interface HostEntry {
   readonly view: HostView;
   readonly host: HostName;
   readonly freeMiB: number;
+  readonly order: number;
   readonly freeCpus: number;
   readonly class: HostClass;
 }
@@ -56,16 +56,19 @@ export interface PlacerIndex {
   classes: HostClass[];
   byKey: Map<string, HostClass>;
   shapes: Map<string, Shape>;
+  /** Of each host its place among all by name. */
+  ranks: ReadonlyMap<HostName, number>;
   /** By their text. */
   terms: Map<string, PlacedTerms>;
   /** Whose cells are has changed. */
   isStale: boolean;
 }
-export const createIndex = (): PlacerIndex => ({
+export const createIndex = (ranks: PlacerIndex["ranks"] = new Map()): PlacerIndex => ({
   entries: new Map(),
   classes: [],
   byKey: new Map(),
   shapes: new Map(),
+  ranks,
   terms: new Map(),
   isStale: false,
 });
@@ -81,15 +84,22 @@ export interface Indexed {
 /** Takes in what has changed since the last decision. */
 export function refresh(indexed: Indexed, accountOf: Asker["accountOf"]): void {
   const { index, hosts, usage } = indexed;
-  if (index.isStale || index.classes.length > 2 * hosts.size + spareClasses) {
-    Object.assign(index, createIndex());
-    for (const { host } of hosts.values()) hosts.changed.add(host);
+  const isNew = (host: HostName): boolean => !index.ranks.has(host);
+  const isMore = hosts.changed.size > 0 && [...hosts.changed].some(isNew);
+  if (isMore || index.isStale || index.classes.length > 2 * hosts.size + spareClasses) {
+    const all = [...hosts.values()].map(({ host }) => host);
+    Object.assign(index, createIndex(all.some(isNew) ? ranksOf(all) : index.ranks));
+    for (const host of all) hosts.changed.add(host);
   }
   for (const changed of [hosts.changed, usage.changed]) {
     for (const host of changed) enter(indexed, host, accountOf);
     changed.clear();
   }
 }
+
+/** Of all that a class may ever have: a host that is in none of these has all begin anew. */
+export const ranksOf = (hosts: readonly HostName[]): PlacerIndex["ranks"] =>
+  new Map(hosts.toSorted().map((host, rank) => [host, rank]));
 
 function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, accountOf: Asker["accountOf"]): void {
   const before = index.entries.get(host);
@@ -102,25 +112,24 @@ function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, account
   const { actual } = view;
   const use = usage.get(host) ?? noUse();
   const own = ratiosAt(view.pooled, ratios);
+  const occupancy = occupancyOf(use, view.rule, accountOf);
+  const isAsBefore = before?.view === view && isSame(before.class.occupancy, occupancy);
+  const free = memoryFor(actual, own) - takenMiB(actual, use);
   const entry: HostEntry = {
     view,
     host,
-    freeMiB: memoryFor(actual, own) - takenMiB(actual, use),
+    freeMiB: free,
+    order: orderOf(free, index.ranks.get(host) ?? 0),
     freeCpus: cpusFor(actual, own) - use.cpus,
-    class: classOf(index, { ...view, actual }, use, accountOf),
+    class: isAsBefore ? before.class : classOf(index, { ...view, actual }, occupancy),
   };
   entry.class.hosts.add(entry);
   index.entries.set(host, entry);
 }
 
-function classOf(
-  index: PlacerIndex,
-  like: HostClass["like"],
-  use: HostUse,
-  accountOf: (client: PeerName) => string | null,
-): HostClass {
+const isSame = (one: Occupancy, other: Occupancy): boolean => one === other || keyOf(one) === keyOf(other);
+function classOf(index: PlacerIndex, like: HostClass["like"], occupancy: Occupancy): HostClass {
   const { actual, closed, rule, pooled, marks } = like;
-  const occupancy = occupancyOf(use, rule, accountOf);
   const machineMiB = actual.machineMiB ?? 0;
   const whose = rule === undefined ? "" : `${rule.level} ${rule.to.kind} ${rule.to.path}`;
   // Hosts of a pool differ by their names alone, which no filter looks at.

@@ -1,62 +1,73 @@
-import type { HostName } from "../../../model/cell/identifiers.ts";
-
-/** What hosts of a class differ in. */
+/** What hosts of a class stand by. */
 export interface Roomy {
-  readonly host: HostName;
-  readonly freeMiB: number;
+  /** The more the earlier; no two have the same (`orderOf`). */
+  readonly order: number;
 }
 const mostInBucket = 128;
-const isBefore = (one: Roomy, other: Roomy): boolean =>
-  one.freeMiB > other.freeMiB || (one.freeMiB === other.freeMiB && one.host < other.host);
 
 /**
  * Hosts by free memory, the most first, then by name, in buckets: of thousands one moves within two short lists, where in one list all behind it
- * would move. Nobody is in it twice.
+ * would move. Nobody is in it twice. Numbers are looked through beside the hosts, which are all over memory.
  */
 export class Ordered<Entry extends Roomy> {
   /** In order, none of them empty. */
   readonly buckets: Entry[][] = [];
+  /** Orders of these. */
+  readonly #orders: number[][] = [];
+  /** The last of each bucket. */
+  readonly #lasts: number[] = [];
 
   add(entry: Entry): void {
-    const at = Math.min(this.#bucketOf(entry), this.buckets.length - 1);
-    const bucket = this.buckets[at];
-    if (bucket === undefined) {
+    const at = Math.min(placeIn(this.#lasts, entry.order), this.buckets.length - 1);
+    const [bucket, orders] = [this.buckets[at], this.#orders[at]];
+    if (bucket === undefined || orders === undefined) {
       this.buckets.push([entry]);
+      this.#orders.push([entry.order]);
+      this.#lasts.push(entry.order);
       return;
     }
-    bucket.splice(placeIn(bucket, entry), 0, entry);
-    if (bucket.length > mostInBucket) this.buckets.splice(at + 1, 0, bucket.splice(mostInBucket / 2));
-  }
-  remove(entry: Entry): void {
-    const at = this.#bucketOf(entry);
-    const bucket = this.buckets[at];
-    if (bucket === undefined) return;
-    const place = placeIn(bucket, entry);
-    if (bucket[place]?.host !== entry.host) return;
-    if (bucket.length === 1) this.buckets.splice(at, 1);
-    else bucket.splice(place, 1);
-  }
-
-  /** The first bucket whose last host does not come before. */
-  #bucketOf(entry: Entry): number {
-    let [low, high] = [0, this.buckets.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const last = this.buckets[middle]?.at(-1) as Entry;
-      if (isBefore(last, entry)) low = middle + 1;
-      else high = middle;
+    const place = placeIn(orders, entry.order);
+    bucket.splice(place, 0, entry);
+    orders.splice(place, 0, entry.order);
+    if (bucket.length > mostInBucket) {
+      this.buckets.splice(at + 1, 0, bucket.splice(mostInBucket / 2));
+      this.#orders.splice(at + 1, 0, orders.splice(mostInBucket / 2));
+      this.#lasts.splice(at + 1, 0, 0);
+      this.#noteLast(at + 1);
     }
-    return low;
+    this.#noteLast(at);
+  }
+  remove({ order }: Entry): void {
+    const at = placeIn(this.#lasts, order);
+    const [bucket, orders] = [this.buckets[at], this.#orders[at]];
+    if (bucket === undefined || orders === undefined) return;
+    const place = placeIn(orders, order);
+    if (orders[place] !== order) return;
+    if (bucket.length === 1) {
+      for (const each of [this.buckets, this.#orders, this.#lasts]) each.splice(at, 1);
+      return;
+    }
+    bucket.splice(place, 1);
+    orders.splice(place, 1);
+    this.#noteLast(at);
+  }
+  #noteLast(at: number): void {
+    this.#lasts[at] = this.#orders[at]?.at(-1) ?? 0;
   }
 }
 
-/** Where it stands, or would stand. */
-function placeIn(bucket: readonly Roomy[], entry: Roomy): number {
-  let [low, high] = [0, bucket.length];
+/** Where it stands, or would stand, in a list of which the most come first. */
+function placeIn(orders: readonly number[], order: number): number {
+  let [low, high] = [0, orders.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (isBefore(bucket[middle] as Roomy, entry)) low = middle + 1;
+    if ((orders[middle] as number) > order) low = middle + 1;
     else high = middle;
   }
   return low;
 }
+
+/** One number by free memory and then by name, of which `rank` is the place among all. */
+export const orderOf = (freeMiB: number, rank: number): number => freeMiB * mostRanks - rank;
+/** With that many hosts, of up to a pebibyte each, every order is exact. */
+const mostRanks = 2 ** 21;

@@ -3,7 +3,9 @@ import { test } from "node:test";
 import { hostName, ipv4, mac, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { ActualHost, HostOffers } from "../../documents/vocabulary.ts";
-import { host as said, world } from "../placer.testing.ts";
+import type { Input } from "../../env.ts";
+import { host as said, shop, world } from "../placer.testing.ts";
+import { createPlacer } from "../placer.ts";
 import { offersOf } from "./offers.ts";
 
 const host = (name: string): ActualHost => ({
@@ -66,4 +68,48 @@ test("an offer says how long who was stopped counts, where the operator has said
   for (const lastHostS of [-1, 86_401, 1.5, "60"]) assert.equal(hear({ settings: { lastHostS } }), 0, "as it was");
   hear({ settings: { lastHostS: 60 } });
   assert.equal(hear(null), undefined);
+});
+
+test("of many hosts that are heard after a start what they offer is said once, when all have been, and then of each that offers another thing", () => {
+  const names = Array.from({ length: 50 }, (_, at) => `h${at}`);
+  const peers = names.map((name) => peerName(`host.${name}`));
+  const service = createPlacer({ self: peerName("placer"), hosts: peers });
+  const state = service.restore({ records: new Map(), desiredAt: new Map() });
+  const offers: HostOffers[] = [];
+  const input = (what: Input): void => {
+    for (const effect of service.step(state, what, { ms: 0, wallMs: 0 }).effects)
+      if (effect.kind === "publish" && effect.key === "hosts") offers.push(effect.value as unknown as HostOffers);
+  };
+  input({ kind: "start" });
+  assert.deepEqual([offers.length, offers[0]?.complete], [1, false], "until then nothing is impossible");
+  for (const [at, peer] of peers.entries()) {
+    input({ kind: "actual", from: peer, key: "host", value: said(names[at] ?? "") });
+    input({ kind: "reachable", peer, reachable: true });
+  }
+  assert.deepEqual([offers.length, offers.at(-1)?.complete, offers.at(-1)?.hosts.length], [2, true, 50]);
+  const [peer = assert.fail()] = peers;
+  input({ kind: "actual", from: peer, key: "host", value: said("h0", 4000, { state: "draining" }) });
+  assert.equal(offers.length, 2, "what it could hold is the same");
+  input({ kind: "actual", from: peer, key: "host", value: said("h0", 9000) });
+  assert.deepEqual([offers.length, offers.at(-1)?.hosts[0]?.memoryMiB], [3, 8000]);
+});
+
+test("who waits for many hosts after a start is told of few by name, and how many more there are", () => {
+  const peers = Array.from({ length: 11 }, (_, at) => peerName(`host.h${at + 10}`));
+  const service = createPlacer({ self: peerName("placer"), hosts: peers });
+  const state = service.restore({ records: new Map(), desiredAt: new Map() });
+  const reasonAfter = (what: Input): unknown => {
+    for (const effect of service.step(state, what, { ms: 0, wallMs: 0 }).effects)
+      if (effect.kind === "publish" && effect.key.endsWith("placement/v1")) return (effect.value as JsonObject).reason;
+    return null;
+  };
+  service.step(state, { kind: "start" }, { ms: 0, wallMs: 0 });
+  const about = { path: "shop/v1", cell: "shop", incarnation: 1, memoryMiB: 100, cpus: 1, cpuSpeedMHz: 0 };
+  const value = { vm: "v1", ...about, placement: {} };
+  const first = reasonAfter({ kind: "desired", from: shop, key: "placement/v1", value });
+  assert.match(String(first), /hear from h10, h11, h12, h13, h14, h15, h16, h17 and 3 more$/);
+  const heard = (at: number): unknown =>
+    reasonAfter({ kind: "reachable", peer: peers[at] ?? assert.fail(), reachable: true });
+  [0, 1].map(heard);
+  assert.match(String(heard(2)), /hear from h13, h14, h15, h16, h17, h18, h19, h20$/);
 });

@@ -2,8 +2,16 @@ import type { PlacementSettings } from "../../../model/cell/attributes/placement
 import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
 import type { KnownOffering } from "../../../model/cell/tenants/pools/offerings.ts";
 import type { HostOffer } from "../../../model/check/check-hosts.ts";
-import type { HostOffers } from "../../documents/vocabulary.ts";
+import type { ActualHost, HostOffers } from "../../documents/vocabulary.ts";
 import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "../candidate.ts";
+
+/** What one could hold if it were empty. */
+export const offerOf = (actual: ActualHost, ratios: Ratios): HostOffer => ({
+  host: actual.host,
+  memoryMiB: freeMiB(actual, noUse(), ratios),
+  cpus: cpusFor(actual, ratios),
+  cpuSpeedMHz: actual.cpuSpeedMHz,
+});
 
 /**
  * What the hosts could hold if they were empty, for controllers to tell what can never be placed. A host that was never
@@ -23,10 +31,7 @@ export function offersOf(
     for (const tag of marks?.tags ?? []) tags.add(tag);
     for (const name of Object.keys(marks?.properties ?? {})) properties.add(name);
     if (actual === null) complete = false;
-    else {
-      const { cpuSpeedMHz } = actual;
-      offers.push({ host, memoryMiB: freeMiB(actual, noUse(), ratios), cpus: cpusFor(actual, ratios), cpuSpeedMHz });
-    }
+    else offers.push({ ...offerOf(actual, ratios), host });
   }
   const all = [places, tags, properties];
   // More than can be said are not said at all: then nothing is impossible for want of one.

@@ -28,3 +28,12 @@ export function countsOf(refusals: readonly HostRefusal[]): readonly ByRule[] {
   for (const { kind = "other" } of refusals) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   return [...counts].map(([kind, hosts]) => ({ kind, hosts })).sort((one, other) => other.hosts - one.hosts);
 }
+
+/** Names of some: of thousands few are named, since it is said of each VM, and anew with each host that is heard. */
+export function someOf<T>(all: ReadonlySet<T>, nameOf: (one: T) => string): string {
+  const named: string[] = [];
+  for (const one of all) if (named.push(nameOf(one)) === mostNamed) break;
+  const others = all.size - named.length;
+  return others > 0 ? `${named.join(", ")} and ${others} more` : named.join(", ");
+}
+const mostNamed = 8;

@@ -1,9 +1,10 @@
 import type { HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type HostUse, noteTaken, type Reservation, release, reserve, UsageTable } from "../candidate.ts";
-import { createIndex, refresh } from "../index/classes.ts";
+import { createIndex, ranksOf, refresh } from "../index/classes.ts";
+import { OwnerTable } from "../index/owner-table.ts";
 import { askerOf } from "../owners.ts";
-import type { PlacerState, Wanted } from "../state.ts";
+import type { KnownGroups, PlacerState, Wanted } from "../state.ts";
 import { HostTable } from "../tables.ts";
 import type { Sliced } from "./sliced.ts";
 
@@ -22,12 +23,12 @@ export function* thought(state: PlacerState, isIndexed = false): Sliced<PlacerSt
     ...state,
     hosts: new HostTable(),
     usage: new UsageTable(),
-    index: createIndex(),
+    index: createIndex(ranksIn(state)),
     wanted: new Map<Uid, Wanted>(),
     reservations: new Map<Uid, Reservation>(),
-    owners: new Map(state.owners),
+    owners: new OwnerTable(state.owners),
     groups: new Map(state.groups),
-    groupsByName: new Map([...state.groupsByName].map(([name, groups]) => [name, new Map(groups)])),
+    groupsByName: new Map([...state.groupsByName].map(([name, named]) => [name, copyOf(named)])),
   };
   const { accountOf } = askerOf(copy, nobodys);
   const changed = new Set<HostName>();
@@ -47,6 +48,10 @@ export function* thought(state: PlacerState, isIndexed = false): Sliced<PlacerSt
   }
   return { ...copy, leaving: new Map(state.leaving), next: new Map(state.next) };
 }
+const copyOf = (named: KnownGroups): KnownGroups => new Map([...named].map(([cell, all]) => [cell, new Map(all)]));
+/** It gets its hosts one after the other, and is to know their order before. */
+const ranksIn = ({ hosts, index: { ranks } }: PlacerState): ReadonlyMap<HostName, number> =>
+  ranks.size === hosts.size ? ranks : ranksOf([...hosts.values()].map(({ host }) => host));
 const nobodys = "controller." as PeerName;
 
 /** @returns of how many VMs */

@@ -1,7 +1,6 @@
-import { rootCell } from "../../../core/documents/cells.ts";
+import { cellAround, rootCell } from "../../../core/documents/cells.ts";
 import type { PlacedTerms } from "../../../core/documents/pools.ts";
 import type { DesiredVm } from "../../../core/documents/vocabulary.ts";
-import { cellAround } from "../../../core/placer/groups.ts";
 import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Membership } from "../../../model/cell/tenants/affinity/affinity.ts";
 import { ownerOfGroup } from "../../../model/cell/tenants/dedication/dedication.ts";
