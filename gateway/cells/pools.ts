@@ -17,6 +17,7 @@ import { type CellSource, changing, modelAt } from "../requests/cell-source.ts";
 import { pageFor } from "../requests/paging.ts";
 import { refused } from "../requests/refused.ts";
 import { leaves, serveRoute } from "../requests/serve.ts";
+import { usableBy } from "../requests/whole-hosts.ts";
 
 /*
  * Pools by requests: each is read off the documents of the cells that whoever asks may see, and each change is one of a document, by his own
@@ -313,7 +314,14 @@ export function registerPools(app: FastifyInstance, sourceOf: (request: FastifyR
     pageFor("listFlavors", (await sourceOf(request).holdings()).flavors, query, reply),
   );
   serveRoute(app, "listDedications", async ({ request, query }, reply) =>
-    pageFor("listDedications", (await sourceOf(request).holdings()).dedications, query, reply),
+    pageFor(
+      "listDedications",
+      query.cell === undefined
+        ? (await sourceOf(request).holdings()).dedications
+        : await usableBy(sourceOf(request), query.cell),
+      query,
+      reply,
+    ),
   );
   serveRoute(app, "listPools", async ({ request, query }, reply) => {
     const { pools, missing } = await listPools(sourceOf(request));

@@ -6,7 +6,7 @@ import type { Holdings } from "../../model/contract/tenancy/pools.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import type { CellSource } from "./cell-source.ts";
 import { RefusedError } from "./refused.ts";
-import { addFlavor, releaseDedication, removeFlavor, addDedication as toOwner } from "./whole-hosts.ts";
+import { addFlavor, releaseDedication, removeFlavor, addDedication as toOwner, usableBy } from "./whole-hosts.ts";
 
 /** The root controller, and a cell of an account with a VM at a host. */
 function cloud(vmAt: string | null = null) {
@@ -149,4 +149,16 @@ test("nothing is given to whom nobody knows", async () => {
   assert.equal(await refusal(toOwner(source, to, nobody)), "400 there is no account");
   assert.deepEqual(asked, [{ kind: "account", path: "ROOT/acme/ops" }]);
   assert.deepEqual((await source.holdings()).dedications, []);
+});
+
+test("of what is dedicated a cell is offered what its account may use, whoever asks", async () => {
+  const { source } = cloud();
+  await addDedication(source, { of: "h1", domain: "ROOT/acme", account: "ops" });
+  await addDedication(source, { of: "z1", domain: "ROOT/acme" });
+  const shown = async (from: CellSource, cell: string) => (await usableBy(from, cell)).map(({ of }) => of);
+  assert.deepEqual(await shown(source, "shop"), ["z1"], "h1 is another account's of the same domain");
+  assert.deepEqual(await shown(source, "root"), [], "the operator's own cell is in no domain below ROOT");
+  const cells = async () => new Map([["bank", "ROOT/acme/ops"]]);
+  assert.deepEqual(await shown({ ...source, cells }, "bank"), ["h1", "z1"], "as a session says whose it is");
+  assert.equal(await refusal(usableBy({ ...source, cells }, "shop")), '404 there is no cell "shop"');
 });

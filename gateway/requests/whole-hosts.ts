@@ -3,13 +3,26 @@ import {
   dedicate,
   type Guest,
   groupOf,
+  mayUse,
   type Owner,
   ownerIn,
   upFrom,
 } from "../../model/cell/tenants/dedication/dedication.ts";
-import { dedicationElement, freeName, type Written, writtenIn } from "../../model/cell/tenants/dedication/written.ts";
+import {
+  accountOf,
+  dedicationElement,
+  freeName,
+  type Written,
+  writtenIn,
+} from "../../model/cell/tenants/dedication/written.ts";
 import { elementsOf } from "../../model/contract/follow/rows.ts";
-import type { Dedicated, ListedFlavor, NewDedication, NewFlavor } from "../../model/contract/tenancy/pools.ts";
+import type {
+  Dedicated,
+  ListedDedication,
+  ListedFlavor,
+  NewDedication,
+  NewFlavor,
+} from "../../model/contract/tenancy/pools.ts";
 import { isObject, type Json } from "../../model/json/json.ts";
 import { type CellSource, changing, modelAt } from "./cell-source.ts";
 import { refused } from "./refused.ts";
@@ -52,7 +65,7 @@ export const removeFlavor = (source: CellSource, name: string): Promise<{ readon
   });
 
 /** VMs of accounts at hosts in a resource. Of a cell that does not answer nobody knows, so nothing is given away meanwhile. */
-async function guestsIn(source: CellSource, { tree, accounts }: Written, of: string): Promise<readonly Guest[]> {
+async function guestsIn(source: CellSource, written: Written, of: string): Promise<readonly Guest[]> {
   const guests: Guest[] = [];
   for (const cell of (await source.cells()).keys()) {
     if (cell === root) continue;
@@ -62,14 +75,22 @@ async function guestsIn(source: CellSource, { tree, accounts }: Written, of: str
       throw error;
     });
     if (model === null) continue;
-    const account = accounts.get(cell.slice(cell.lastIndexOf(".") + 1)) ?? "ROOT/operator";
+    const account = accountOf(written, cell);
     for (const { path, type, state } of elementsOf(model.json, "")) {
       const host = state.host ?? null;
-      if (type !== "VM" || host === null || ![...upFrom(tree, host)].includes(of)) continue;
+      if (type !== "VM" || host === null || ![...upFrom(written.tree, host)].includes(of)) continue;
       guests.push({ vm: [cell, ...path.split("/").slice(1)].join("/"), host, account });
     }
   }
   return guests;
+}
+
+/** Of what whoever asks is told, that which machines of the cell may ask for. */
+export async function usableBy(source: CellSource, cell: string): Promise<readonly ListedDedication[]> {
+  const cells = await source.cells();
+  if (!cells.has(cell)) throw refused(404, "not-found", `there is no cell "${cell}"`);
+  const account = cells.get(cell) ?? accountOf(writtenIn((await rootModel(source)).json), cell);
+  return (await source.holdings()).dedications.filter(({ to }) => mayUse(to, account));
 }
 
 /** Rejects with a refusal where there is no such domain or account. */

@@ -21,6 +21,6 @@ declare module "@novnc/novnc" {
     focusOnClick: boolean;
     disconnect(): void;
     /** Pressed and let go. */
-    sendKey(keysym: number, code: string | null): void;
+    sendKey(keysym: number, code: string | null, isDown: boolean): void;
   }
 }

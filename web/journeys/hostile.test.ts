@@ -66,6 +66,9 @@ interface Form {
   noValidate: boolean;
   requestSubmit(): void;
 }
+interface Bounded {
+  removeAttribute(name: string): void;
+}
 const fieldsOf = (page: Page) =>
   page.locator("input:not([type=checkbox]):not([type=radio]):not([type=file]), textarea");
 /** What stands in parts that open is there, too. */
@@ -74,12 +77,13 @@ async function openParts(page: Page, where: string): Promise<void> {
   await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true");
   await atRest(page, where);
 }
-/** Each of them that somebody can write into. @returns what they are called */
+/** Each of them that somebody can write into, and more than the page would take: whoever wants to sends it. @returns what they are called */
 async function fillAll(fields: ReturnType<typeof fieldsOf>): Promise<readonly string[]> {
   const names: string[] = [];
   for (let at = 0; at < (await fields.count()); at += 1) {
     const field = fields.nth(at);
     if (!(await field.isVisible()) || !(await field.isEnabled())) continue;
+    await field.evaluate((own) => (own as unknown as Bounded).removeAttribute("maxlength"));
     const isNumber = (await field.getAttribute("type")) === "number";
     await field.fill(isNumber ? "9".repeat(300) : tooLong);
     const name = await field.evaluate((own) => {
@@ -301,5 +305,25 @@ test("a page of another origin changes nothing, frames nothing and opens no sess
   };
   assert.deepEqual([await under("rebound.example"), await under(new URL(url).host)], [403, 200]);
   await stranger.close();
+  await end();
+});
+
+test("so are those of the sign-in form, which says of each why nobody is in", async () => {
+  const { page, letPass, end } = await journeys.person();
+  const broken = brokenAt(page);
+  letPass(/status of 4\d\d/);
+  for (const [way, fields] of [
+    ["password", ["User", "Password"]],
+    ["credential", ["Credential"]],
+    ["invitation", ["Invitation", "Name of your account, and of you", "A password"]],
+  ] as const) {
+    await page.goto(`${journeys.served.url}/ui/`);
+    await page.getByRole("radio", { name: way }).check();
+    assert.deepEqual(await fillAll(fieldsOf(page)), fields);
+    await sendAll(page, way);
+    await page.getByRole("alert").waitFor();
+    await isSound(page, `to sign in with ${way}`);
+  }
+  assert.deepEqual(broken, []);
   await end();
 });

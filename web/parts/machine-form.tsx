@@ -79,7 +79,9 @@ interface Where {
 }
 /** Whoever may not ask has no zone to choose from. */
 function useWhere(cell: string): Where {
-  const asked = useAsked(cell, async () => zonesIn((await ask("listDedications", "GET", "/dedications")).value));
+  const asked = useAsked(cell, async () =>
+    zonesIn((await ask("listDedications", "GET", `/dedications?cell=${encodeURIComponent(cell)}`)).value),
+  );
   const [zone, setZone] = useState("");
   const [group, setGroup] = useState("");
   const owned = asked.value ?? [];

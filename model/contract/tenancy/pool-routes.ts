@@ -1,4 +1,4 @@
-import { gives, type Route, route, sends } from "../route.ts";
+import { gives, may, type Route, route, sends } from "../route.ts";
 import { record, text } from "../schema.ts";
 import { givesPages, paged } from "./paged.ts";
 import * as pools from "./pools.ts";
@@ -17,7 +17,13 @@ export const poolRoutes = {
   listDedications: route("GET /dedications", "tenant", "gateway", {
     doc: "What is dedicated: to the operator all of it, to a user what is his account's or that of a domain above it.",
     more: "Names of hosts are the operator's to know: to others `of` of a host is null. Refused as `GET /flavors` is.",
-    query: paged,
+    query: {
+      ...paged,
+      cell: may(
+        text(53),
+        "Only what machines of this cell may ask for: what is its account's or that of a domain above it. 404: there is no such cell.",
+      ),
+    },
     answer: givesPages(pools.listedDedication),
   }),
   addFlavor: route("POST /flavors", "operator", "gateway", {

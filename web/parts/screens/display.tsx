@@ -1,7 +1,7 @@
 import RFB from "@novnc/novnc";
-import { type FormEvent, useCallback, useRef, useState } from "react";
+import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { PageSession } from "../../data/session.ts";
-import { keysymsOf } from "../../state/screens/keysyms.ts";
+import { firstTyped, leftOut, type Stroke, strokeMs } from "../../state/screens/keysyms.ts";
 import { Connection } from "./connection.tsx";
 import { RfbChannel } from "./rfb-channel.ts";
 import { type Screen, useSession } from "./use-session.ts";
@@ -37,8 +37,8 @@ export function Display({ cell, vm }: { cell: string; vm: string }) {
       <section className="screen display" ref={box} aria-label={`Display of ${vm}`} />
       <Typed
         vm={vm}
-        type={(text) => {
-          for (const keysym of keysymsOf(text)) keyboard.current?.sendKey(keysym, null);
+        type={(strokes) => {
+          for (const { keysym, isDown } of strokes) keyboard.current?.sendKey(keysym, null, isDown);
           return keyboard.current !== null;
         }}
       />
@@ -46,25 +46,57 @@ export function Display({ cell, vm }: { cell: string; vm: string }) {
   );
 }
 
-/** A screen has no clipboard that every guest shares: what is pasted here is typed there, key by key. */
-function Typed({ vm, type }: { vm: string; type: (text: string) => boolean }) {
+/** A screen has no clipboard that every guest shares: what is pasted here is typed there, key by key, and goes from here as it is typed. */
+function Typed({ vm, type }: { vm: string; type: (strokes: readonly Stroke[]) => boolean }) {
   const [text, setText] = useState("");
-  const send = (event: FormEvent): void => {
+  const [isTyping, setTyping] = useState(false);
+  const left = leftOut(text);
+  useEffect(() => {
+    const next = isTyping ? firstTyped(text) : null;
+    if (next === null) {
+      setTyping(false);
+      return;
+    }
+    const timer = setTimeout(() => {
+      // Where nobody is connected the rest stays here.
+      if (type(next.strokes)) setText(text.slice(next.length));
+      else setTyping(false);
+    }, next.strokes.length * strokeMs);
+    return () => clearTimeout(timer);
+  }, [isTyping, text]);
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
-    // Where nobody is connected it stays here.
-    if (type(text)) setText("");
+    setTyping(!isTyping);
   };
   return (
-    <form className="filters" onSubmit={send}>
+    <form className="filters" onSubmit={submit}>
       <label>
         Paste here what is to be typed at {vm}
-        <textarea value={text} rows={2} maxLength={mostTyped} onChange={(event) => setText(event.target.value)} />
+        <textarea
+          value={text}
+          rows={2}
+          maxLength={mostTyped}
+          readOnly={isTyping}
+          onChange={(event) => setText(event.target.value)}
+        />
       </label>
       <button type="submit" disabled={text === ""}>
-        Type it
+        {isTyping ? "Stop" : "Type it"}
       </button>
+      <span className="hint">
+        {isTyping && `${text.length} ${text.length === 1 ? "character is" : "characters are"} left. `}
+        {left.length > 0 && `No key of a US keyboard types ${nameSigns(left)}: left out.`}
+      </span>
     </form>
   );
 }
-/** Each is two messages, of which so many wait here at most. */
+/** It takes some minutes to type so many. */
 const mostTyped = 4096;
+/** What is no sign to look at is told by its number. */
+const nameSigns = (signs: readonly string[]): string =>
+  signs
+    .slice(0, 10)
+    .map((sign) =>
+      /[\p{L}\p{N}\p{P}\p{S}]/u.test(sign) ? sign : `U+${sign.codePointAt(0)?.toString(16).padStart(4, "0")}`,
+    )
+    .join(" ") + (signs.length > 10 ? ` and ${signs.length - 10} more` : "");

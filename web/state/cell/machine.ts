@@ -1,3 +1,4 @@
+import { groupNameRule, isGroupName } from "../../../model/cell/tenants/affinity/affinity.ts";
 import { groupOf, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
 import type { ListedDedication } from "../../../model/contract/tenancy/pools.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
@@ -62,8 +63,7 @@ export function addMachine(
   const { name } = wanted;
   if (!/^[A-Za-z][A-Za-z0-9_-]{0,62}$/.test(name))
     return fail("a name begins with a letter and has letters, digits, - and _, 63 at most");
-  if (wanted.group !== null && !/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(wanted.group))
-    return fail("an affinity group has letters, digits, points, - and _, 63 at most");
+  if (wanted.group !== null && !isGroupName(wanted.group)) return fail(`an affinity group has ${groupNameRule}`);
   let written = text;
   for (const element of elementsOf(wanted)) {
     const taken = new RegExp(`(?<![\\w.-])${element.name}(?![\\w.-])`);

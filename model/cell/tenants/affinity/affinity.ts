@@ -14,6 +14,10 @@ export const groupKinds = [
 ] as const;
 export type GroupKind = (typeof groupKinds)[number];
 
+/** By which a VM names its group: the last name of an `AffinityGroup`, or of what a dedication makes. */
+export const isGroupName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
+export const groupNameRule = "letters, digits, points, - and _, 63 at most, the first a letter or a digit";
+
 /** `DedicatedGrp-…` are names of groups that are made by a dedication. */
 export const reservedGroupName = /^DedicatedGrp-/;
 

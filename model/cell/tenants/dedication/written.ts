@@ -55,6 +55,10 @@ function accountsIn(component: JsonObject): ReadonlyMap<string, string> {
   return found;
 }
 
+/** Whose a cell's machines are; those of a child cell are the account's of the outermost, which stands last in its name. */
+export const accountOf = ({ accounts }: Pick<Written, "accounts">, cell: string): string =>
+  accounts.get(cell.slice(cell.lastIndexOf(".") + 1)) ?? "ROOT/operator";
+
 /** A label that no other dedication has. */
 export function freeName(of: string, { names }: Pick<Written, "names">): string {
   const [taken, wanted] = [new Set(names.values()), of.replaceAll("/", "-").slice(0, 50)];
