@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { eventually } from "../../runtime/installation.testing.ts";
 import { type Served, type ServedOptions, serveSimulation } from "../../simulator/serve/served.ts";
 import { buildPage } from "../build.ts";
@@ -105,6 +105,29 @@ async function personWith(
     },
   };
 }
+
+/** A cell of an account, which takes a model by now: asked sooner, the gateway would make another cell of that name. */
+export async function makeCell({ url, credential }: Served, cell: string, account: string): Promise<void> {
+  const headers = { authorization: `Bearer ${credential}`, "content-type": "application/json" };
+  const body = JSON.stringify({ "x.type": "CellController", "x.account": account, "x.cell": { "x.type": "Cell" } });
+  const wanted = await fetch(`${url}/cells/root/model/root/cells/${cell}`, { method: "PUT", headers, body });
+  assert.ok(wanted.ok, `${cell}: ${wanted.status} ${await wanted.text()}`);
+  await eventually(
+    `the cell ${cell} is there`,
+    async () => (await fetch(`${url}/cells/${cell}/model`, { headers })).ok,
+  );
+}
+
+/** A browser that has much to do may lose a drag, as a person would see: it is tried again until the dialogue about it is there, which then covers all else. */
+export const dragUntil = (dialog: Locator, what: Locator, to: Locator): Promise<unknown> =>
+  eventually("it is dropped", async () => {
+    if (await dialog.isVisible()) return true;
+    await what.dragTo(to, { timeout: 3000 }).catch(() => undefined);
+    return await dialog.waitFor({ timeout: 1000 }).then(
+      () => true,
+      () => false,
+    );
+  });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Whom the page would keep out, as far as a program finds it. */

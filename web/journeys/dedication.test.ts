@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { type Owner, ownerIn } from "../../model/cell/tenants/dedication/dedication.ts";
 import { dedicationElement } from "../../model/cell/tenants/dedication/written.ts";
 import { eventually } from "../../runtime/installation.testing.ts";
-import { beginJourneys, type Journeys, type Person } from "./browser.testing.ts";
+import { beginJourneys, dragUntil, type Journeys, makeCell, type Person } from "./browser.testing.ts";
 
 /** Five hosts in the zone north, three in the zone south, and nobody's machines but those of `den`, which is `ROOT/acme/dev`'s. */
 let journeys: Journeys;
@@ -16,11 +16,8 @@ before(async () => {
   await say("POST", "/domains", { path: "ROOT/acme" });
   for (const account of ["ROOT/acme/dev", "ROOT/acme/gold"]) await say("POST", "/accounts", { path: account });
   await say("POST", "/users", { account: "ROOT/acme/dev", name: "ann", role: "account-admin", password });
-  const cell = { "x.type": "CellController", "x.account": "ROOT/acme/dev", "x.cell": { "x.type": "Cell" } };
   await eventually("the places are there", async () => (await ask("GET", "/cells/root/model")).includes('"south"'));
-  await say("PUT", "/cells/root/model/root/cells/den", cell);
-  // Asked sooner, the gateway would make another cell of that name.
-  await eventually("the cell is there", async () => /"den"/.test(await ask("GET", "/cells/den/model")));
+  await makeCell(journeys.served, "den", "ROOT/acme/dev");
 });
 after(() => journeys?.end());
 async function ask(method: string, path: string, body?: object): Promise<string> {
@@ -184,14 +181,7 @@ test("of each alert that is left a machine's migration says so before, dragged t
     });
     const dialog = page.getByRole("dialog", { name: `Move den/${name}?` });
     const before = await hostOf(name);
-    // A browser that has much to do may lose a drag, as a person would see.
-    await eventually("it is dropped", async () => {
-      await machine(name).dragTo(card(to));
-      return dialog.waitFor({ timeout: 3000 }).then(
-        () => true,
-        () => false,
-      );
-    });
+    await dragUntil(dialog, machine(name), card(to));
     await dialog.getByText(said[alert]).waitFor();
     await dialog.getByRole("button", { name: "Leave it as it is" }).click();
     assert.equal(await hostOf(name), before, "nothing was done");

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../../runtime/installation.testing.ts";
 import { pages } from "../state/place.ts";
-import { beginJourneys, type Journeys } from "./browser.testing.ts";
+import { beginJourneys, type Journeys, makeCell } from "./browser.testing.ts";
 
 let journeys: Journeys;
 let elsewhere: Server;
@@ -189,15 +189,7 @@ test("so are those that stand behind a choice, a row or a console, for whoever i
   await say("POST", "/domains", { path: "ROOT/acme" });
   await say("POST", "/accounts", { path: "ROOT/acme/dev" });
   await say("POST", "/users", { account: "ROOT/acme/dev", name: "ann", role: "account-admin", password });
-  await say("PUT", "/cells/root/model/root/cells/den", {
-    "x.type": "CellController",
-    "x.account": "ROOT/acme/dev",
-    "x.cell": { "x.type": "Cell" },
-  });
-  await eventually("the cell is there", async () => {
-    const headers = { authorization: `Bearer ${credential}` };
-    return (await fetch(`${url}/cells/den/model`, { headers })).ok;
-  });
+  await makeCell(journeys.served, "den", "ROOT/acme/dev");
   await say("PUT", "/cells/den/model", { den: { "x.type": "Cell", web: { "x.type": "VM", "x.memory": 64 } } });
   await say("POST", "/pools", { cell: "den", name: "racks" });
   await say("POST", "/volumes", { name: "data", sizeMiB: 64, account: "ROOT/acme/dev" });

@@ -5,7 +5,7 @@ import type { InstallationStatus } from "../../model/api.ts";
 import { groupOf } from "../../model/cell/tenants/dedication/dedication.ts";
 import { dedicationElement } from "../../model/cell/tenants/dedication/written.ts";
 import { eventually } from "../../runtime/installation.testing.ts";
-import { beginJourneys, type Journeys, likeGolden, type Person } from "./browser.testing.ts";
+import { beginJourneys, dragUntil, type Journeys, likeGolden, makeCell, type Person } from "./browser.testing.ts";
 
 let journeys: Journeys;
 before(async () => {
@@ -60,11 +60,7 @@ test("a domain, an account and its first user are made, and he signs in", async 
 });
 
 test("a tenant has whole hosts by his own names, and no real name of a host is in any answer", async () => {
-  await say("PUT", "/cells/root/model/root/cells/den", {
-    "x.type": "CellController",
-    "x.account": "ROOT/acme/dev",
-    "x.cell": { "x.type": "Cell" },
-  });
+  await makeCell(journeys.served, "den", "ROOT/acme/dev");
   const { page, end } = await enterAs("ann@ROOT/acme");
   const heard: string[] = [];
   page.on("response", (response) => {
@@ -88,7 +84,7 @@ test("a tenant has whole hosts by his own names, and no real name of a host is i
   await page.getByText("the pool racks has hosts: rack1; take them out of it first").waitFor();
   await page.getByText("rack1 is enabled: disable it first").waitFor();
   assert.doesNotMatch((await page.locator("body").textContent()) ?? "", /\bh[1-6]\b/);
-  assert.ok(heard.length > 2);
+  await eventually("what was answered is here", () => heard.length > 2);
   for (const text of heard) assert.doesNotMatch(text, /\bh[1-6]\b/);
   await likeGolden(page, "pool-of-a-tenant");
   await button(page, "Disable rack1").click();
@@ -154,15 +150,7 @@ test("a machine goes to another host, dragged there and by keys, and each alert 
   const machine = (vm: string) => page.getByRole("button", { name: new RegExp(`^den/${vm} `) });
   await eventually("it leaves a dedicated host", async () => /E1/.test(await read("/placement/try?vm=den/a")));
   const dialog = page.getByRole("dialog", { name: "Move den/a?" });
-  // A browser that has much to do may lose a drag, as a person would see.
-  const drag = () =>
-    eventually("it is dropped", async () => {
-      await machine("a").dragTo(card(second));
-      return dialog.waitFor({ timeout: 3000 }).then(
-        () => true,
-        () => false,
-      );
-    });
+  const drag = () => dragUntil(dialog, machine("a"), card(second));
   await drag();
   await dialog.getByText("Alert E1: it leaves a host that is dedicated for one that is everybody's.").waitFor();
   await dialog.getByText(`den/a is stopped in order at ${first}, and starts at ${second} with its data.`).waitFor();

@@ -172,12 +172,12 @@ test("a screen in the page: two viewers see and type, and neither ends the other
     });
   }
   const paste = one.page.getByRole("textbox", { name: "Paste here what is to be typed at tea/screen" });
-  // More than QEMU keeps of keys that wait, and signs that stand above others.
+  // More than QEMU keeps of keys that wait, and signs that stand above others. A key of before may come among them.
   const pasted = 'Say "<a>: 1|2 ~{b}_?!" '.repeat(9);
   await paste.fill(`${pasted}é`);
   await one.page.getByText("No key of a US keyboard types é: left out.").waitFor();
   await button(one.page, "Type it").click();
-  await eventually("the guest reads what was pasted", () => typed.includes(pasted));
+  await eventually("the guest reads what was pasted", () => typed.replace(/[qzx]/g, "").includes(pasted));
   await eventually("nothing is left of it", async () => (await paste.inputValue()) === "");
   // Nobody waits for what he does not want typed any more.
   await paste.fill("<b>\u001b[2J".repeat(1200));

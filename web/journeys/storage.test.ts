@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../../runtime/installation.testing.ts";
-import { beginJourneys, type Journeys, likeGolden, nobodyIsKeptOut, type Person } from "./browser.testing.ts";
+import { beginJourneys, type Journeys, likeGolden, makeCell, nobodyIsKeptOut, type Person } from "./browser.testing.ts";
 
 const MiB = 2 ** 20;
 /** A way to the gateway on which files that are brought stand still after a while, until somebody cuts them off or lets them go on. */
@@ -87,11 +87,7 @@ before(async () => {
     await say("POST", "/accounts", { path: account });
     await say("POST", "/users", { account, name: user, role: "account-admin", password });
   }
-  await say("PUT", "/cells/root/model/root/cells/den", {
-    "x.type": "CellController",
-    "x.account": "ROOT/acme/dev",
-    "x.cell": { "x.type": "Cell" },
-  });
+  await makeCell(journeys.served, "den", "ROOT/acme/dev");
   const model = {
     den: {
       "x.type": "Cell",
@@ -100,11 +96,6 @@ before(async () => {
       at: { "x.type": "VolumeConnection", "x.vm": "<ref:/den/web>", "x.volume": "<ref:/den/db/disk>" },
     },
   };
-  // Asked sooner, the gateway would make another cell of that name.
-  await eventually("the cell is there", async () => {
-    const { url, credential } = journeys.served;
-    return (await fetch(`${url}/cells/den/model`, { headers: { authorization: `Bearer ${credential}` } })).ok;
-  });
   await say("PUT", "/cells/den/model", model);
 });
 after(async () => {
