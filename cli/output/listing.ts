@@ -11,6 +11,8 @@ export interface Row {
   readonly cell: string;
   readonly type: string;
   readonly state: ElementState;
+  /** Of a VM, those of its interfaces. */
+  readonly addresses?: readonly string[];
 }
 
 const text = (value: string | number | null | undefined): string => (value == null ? "" : printable(String(value)));
@@ -24,7 +26,7 @@ const columns = {
   health: ({ state }: Row) => text(state.health),
   reachability: ({ state }: Row) => text(state.reachability),
   host: ({ state }: Row) => text(state.host),
-  address: ({ state }: Row) => text(state.address ?? state.cidr),
+  address: ({ state, addresses = [] }: Row) => text(state.address ?? state.cidr ?? addresses.join(" ")),
   public: ({ state }: Row) => text(state.publicAddress),
   mac: ({ state }: Row) => text(state.mac),
   name: ({ state }: Row) => text(state.name),

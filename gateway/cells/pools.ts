@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { poolHostWaits } from "../../core/documents/pools.ts";
 import type { ElementState } from "../../model/api.ts";
-import { follow, referenceIn } from "../../model/cell/reference.ts";
 import { whyNot } from "../../model/contract/actions/actions.ts";
+import { leadsTo } from "../../model/contract/follow/leads-to.ts";
 import type {
   Authorised,
   NewPool,
@@ -64,12 +64,6 @@ const textsIn = (json: JsonObject, name: string): readonly string[] | null => {
 /** Without what is in it, and without its state. */
 const attributesOf = (json: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(json).filter(([name]) => name.startsWith("x.")));
-/** Path of the component to which an attribute leads; null: to none here. */
-function leadsTo(document: JsonObject, { path, json }: Element, name: string): string | null {
-  const reference = referenceIn(textIn(json, name) ?? "");
-  const target = reference === null ? null : follow(document, path.split("/"), reference);
-  return target?.kind === "component" ? target.path.join("/") : null;
-}
 const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 function poolsIn(cell: string, account: string | undefined, json: Json, version: string): readonly PoolThere[] {
@@ -77,7 +71,7 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
   const all = [...elementsIn(json, "")];
   const hostsOf = Map.groupBy(
     all.filter(({ json: element, state }) => element["x.type"] === "PoolHost" && state !== null),
-    (each) => leadsTo(json, each, "x.pool"),
+    ({ path, json: written }) => leadsTo(json, { path, written }, "x.pool"),
   );
   return all.flatMap((pool): readonly PoolThere[] => {
     const { path, json: document, state } = pool;

@@ -169,6 +169,37 @@ test("a machine is added by a form: the text is kept as it was written, and its 
   await end();
 });
 
+test("a machine says why it is so and what it is made of, and is stopped and started once the plan was seen", async () => {
+  const { page, end } = await enter();
+  await go(page, "machines?cell=tea");
+  await button(page, "tea/pot").click();
+  const pot = page.getByRole("region", { name: "tea/pot", exact: true });
+  const card = pot.getByRole("list", { name: "Cards" }).getByRole("listitem");
+  await card.filter({ hasText: /^tea\/potCard of tea\/net 10\.[\d.]+ · / }).waitFor();
+  await pot.getByText("It has no disk.").waitFor();
+  await pot.getByText("What tea/pot rests on").click();
+  await pot.getByRole("listitem").filter({ hasText: "✓" }).first().waitFor();
+  const group = (name: string) => page.getByRole("group", { name: `${name} tea/pot?` });
+  const order = async (name: string): Promise<void> => {
+    await button(page, `${name} tea/pot`).click();
+    await group(name).getByText(`cells ${name.toLowerCase()} tea/pot`).waitFor();
+    await group(name)
+      .getByText(/^x\.desiredState: /)
+      .waitFor();
+  };
+  await order("Stop");
+  await group("Stop").getByRole("button", { name: "Leave it as it is" }).click();
+  await pot.getByText("tea/pot is to run already").waitFor();
+  await order("Stop");
+  await group("Stop").getByRole("button", { name: "Stop it" }).click();
+  await pot.getByText("tea/pot is to be off already").waitFor();
+  await order("Start");
+  await group("Start").getByRole("button", { name: "Start it" }).click();
+  await pot.getByText("tea/pot is to run already").waitFor();
+  await pot.getByText(/Incarnation 2, at h\d/).waitFor();
+  await end();
+});
+
 test("a cell is deleted only once what goes with it is named", async () => {
   const { page, end } = await enter();
   await go(page, "cells");

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Link, Phase, Waiting } from "../parts/bits.tsx";
-import { ChosenMachine } from "../parts/chosen-machine.tsx";
+import { ChosenMachine } from "../parts/machine/chosen.tsx";
 import type { PageProps } from "../parts/page-props.ts";
 import { go, useAsker, useKnown } from "../parts/use-known.ts";
 import { cellsIn, elementsIn, phaseSigns, statusIn, whyNoElements } from "../state/known.ts";

@@ -4,7 +4,7 @@ import { ask, askOnce, type Refused } from "../data/api.ts";
 import { loadText, type Text } from "../data/text.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
 import { EditorText } from "../parts/editor-text.tsx";
-import { MachineForm } from "../parts/machine-form.tsx";
+import { MachineForm } from "../parts/machine/form.tsx";
 import { nameOf, type PageProps } from "../parts/page-props.ts";
 import { Fault, OpenedShown, PlanShown, refusedBy } from "../parts/plan.tsx";
 import { go, useKnown } from "../parts/use-known.ts";

@@ -1,4 +1,6 @@
-import { elementsOf } from "../../../model/contract/follow/rows.ts";
+import { leadsTo } from "../../../model/contract/follow/leads-to.ts";
+import { elementsOf, typedIn } from "../../../model/contract/follow/rows.ts";
+import { isObject, type Json } from "../../../model/json/json.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { type Asked, cellOf, csvOf, listed, listingOf, type Row } from "../../output/listing.ts";
@@ -12,11 +14,14 @@ const together = 8;
 /** A cell that ends meanwhile has no rows. One whose controller does not answer is told of, and the others are shown. */
 const rowsOf = async (client: Client, cell: string, away: (cell: string) => void): Promise<readonly Row[]> => {
   try {
-    return elementsOf(await client.model(cell, "", true), "").map(({ path, type, state }) => ({
+    const model = await client.model(cell, "", true);
+    const addresses = addressesIn(model);
+    return elementsOf(model, "").map(({ path, type, state }) => ({
       cell,
       type,
       state,
       path: pathIn(cell, path),
+      ...(type === "VM" ? { addresses: addresses.get(path) ?? [] } : {}),
     }));
   } catch (error) {
     if (!(error instanceof Refused) || ![404, 502, 503, 504].includes(error.status)) throw error;
@@ -24,6 +29,19 @@ const rowsOf = async (client: Client, cell: string, away: (cell: string) => void
     return [];
   }
 };
+
+/** What each VM is reached by, by the path of the VM: its interfaces stand anywhere in the document. */
+function addressesIn(model: Json): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  if (!isObject(model)) return found;
+  for (const element of typedIn(model)) {
+    const { $state: state } = element.written;
+    const address = isObject(state) ? state.address : undefined;
+    const vm = element.type === "VirtualInterface" ? leadsTo(model, element, "x.vm") : null;
+    if (vm !== null && typeof address === "string") found.set(vm, [...(found.get(vm) ?? []), address]);
+  }
+  return found;
+}
 
 export interface ListOptions extends Asked {
   readonly type: string | undefined;

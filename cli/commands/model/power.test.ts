@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementState } from "../../../model/api.ts";
+import type { PowerVerb } from "../../../model/contract/actions/power.ts";
 import { planChange } from "../../../model/plan/plan.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
-import { type PowerVerb, power } from "./power.ts";
+import { power } from "./power.ts";
 import { failure, type Gateway, scene } from "./scene.testing.ts";
 
 const cellOf = (vm: object) => {

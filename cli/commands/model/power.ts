@@ -1,5 +1,6 @@
 import type { Changed, ElementState } from "../../../model/api.ts";
 import { whyNot } from "../../../model/contract/actions/actions.ts";
+import { type PowerVerb, powerOrder, wantedOf } from "../../../model/contract/actions/power.ts";
 import { elementsOf } from "../../../model/contract/follow/rows.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
@@ -16,11 +17,9 @@ import { conflict, goesOn, overtaken } from "./change.ts";
  * `cells start`, `stop` and `restart`. Each puts one attribute of the model, `x.desiredState` or the counter `x.restart`, so
  * that what they order is desired state like everything else: a file that says something else of it takes it back.
  */
-export type PowerVerb = "start" | "stop" | "restart";
-
 interface Vm {
   readonly state: ElementState;
-  readonly wanted: Json;
+  readonly wanted: "on" | "off";
   readonly counter: number;
 }
 
@@ -32,10 +31,10 @@ const vmAt = async (client: Client, pathText: string): Promise<Vm> => {
     const names = below.map((vm) => pathIn(cell, vm.path)).join(", ");
     throw usage(`${pathText} is no VM${names === "" ? "" : `; these are: ${names}`}`);
   }
-  const { "x.desiredState": wanted = "on", "x.restart": counter, $state } = found;
+  const { "x.desiredState": wanted, "x.restart": counter, $state } = found;
   return {
     state: $state as unknown as ElementState,
-    wanted,
+    wanted: wantedOf(wanted),
     counter: typeof counter === "number" ? counter : 0,
   };
 };
@@ -43,13 +42,10 @@ const vmAt = async (client: Client, pathText: string): Promise<Vm> => {
 /** What is put, by its name and value. The same value as before: nothing is to be done. */
 const orderOf = (verb: PowerVerb, pathText: string, { state, wanted, counter }: Vm): readonly [string, Json] => {
   const { phase, reason, power = null, host = null } = state;
-  const so = { phase, reason, power, host, wanted: wanted === "off" ? "off" : "on", isHostHeard: null } as const;
+  const so = { phase, reason, power, host, wanted, isHostHeard: null } as const;
   const against = whyNot(verb, null, { path: pathText, ...so });
   if (against !== null && !against.isSo) throw new CommandFailure(exitCodes.refused, against.why);
-  const again = ["x.restart", counter + 1] as const;
-  if (verb === "stop") return ["x.desiredState", "off"];
-  if (verb === "start") return wanted !== "off" && state.phase === "failed" ? again : ["x.desiredState", "on"];
-  return again;
+  return powerOrder(verb, { phase, wanted, counter });
 };
 
 const takenBack: Readonly<Record<PowerVerb, PowerVerb | null>> = { start: "stop", stop: "start", restart: null };

@@ -1,10 +1,10 @@
 import { type FormEvent, useState } from "react";
-import { ownerText } from "../../model/cell/tenants/dedication/dedication.ts";
-import { ask } from "../data/api.ts";
-import { type OwnedZone, type WantedMachine, zonesIn } from "../state/cell/machine.ts";
-import { elementsIn } from "../state/known.ts";
-import { Failed } from "./act.tsx";
-import { useAsked, useKnown } from "./use-known.ts";
+import { ownerText } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { ask } from "../../data/api.ts";
+import { type OwnedZone, type WantedMachine, zonesIn } from "../../state/cell/machine.ts";
+import { elementsIn } from "../../state/known.ts";
+import { Failed } from "../act.tsx";
+import { useAsked, useKnown } from "../use-known.ts";
 
 interface MachineFormProps {
   readonly cell: string;

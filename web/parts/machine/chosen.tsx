@@ -1,15 +1,16 @@
 import { lazy, Suspense, useEffect, useState } from "react";
-import type { Asker } from "../../model/contract/actions/actions.ts";
-import { commandOf } from "../state/command.ts";
-import type { Machine } from "../state/machines.ts";
-import { Act } from "./act.tsx";
-import { Command, Waiting } from "./bits.tsx";
-import { MachineHour } from "./machine-hour.tsx";
-import { FormerConsole } from "./screens/former.tsx";
+import type { Asker } from "../../../model/contract/actions/actions.ts";
+import { commandOf } from "../../state/command.ts";
+import type { Machine } from "../../state/machines.ts";
+import { Act } from "../act.tsx";
+import { Command, Waiting } from "../bits.tsx";
+import { FormerConsole } from "../screens/former.tsx";
+import { MachineHour } from "./hour.tsx";
+import { MachineNow } from "./now.tsx";
 
 const shown = {
-  console: lazy(async () => ({ default: (await import("./screens/console.tsx")).SerialConsole })),
-  display: lazy(async () => ({ default: (await import("./screens/display.tsx")).Display })),
+  console: lazy(async () => ({ default: (await import("../screens/console.tsx")).SerialConsole })),
+  display: lazy(async () => ({ default: (await import("../screens/display.tsx")).Display })),
 } as const;
 type What = keyof typeof shown;
 
@@ -23,7 +24,7 @@ export function ChosenMachine({ machine, asker }: { machine: Machine; asker: Ask
   return (
     <section aria-label={path}>
       <h2>{path}</h2>
-      <Command text={commandOf("cells why", path)} />
+      <MachineNow key={path} machine={machine} asker={asker} />
       <MachineHour cell={cell} vm={path} />
       {incarnation !== null && <FormerConsole key={path} cell={cell} vm={path} newest={incarnation} />}
       <p className="buttons">

@@ -1,10 +1,10 @@
 import { useEffect, useState } from "react";
-import { ask } from "../data/api.ts";
-import { commandOf } from "../state/command.ts";
-import { Failed } from "./act.tsx";
-import { Command, clock, Waiting } from "./bits.tsx";
-import { Curve } from "./curve.tsx";
-import { useAsked } from "./use-known.ts";
+import { ask } from "../../data/api.ts";
+import { commandOf } from "../../state/command.ts";
+import { Failed } from "../act.tsx";
+import { Command, clock, Waiting } from "../bits.tsx";
+import { Curve } from "../curve.tsx";
+import { useAsked } from "../use-known.ts";
 
 /** What one machine has used, as the gateway has seen it. Nothing is asked before somebody wants to see it. */
 export function MachineHour({ cell, vm }: { cell: string; vm: string }) {
