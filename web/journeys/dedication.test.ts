@@ -133,6 +133,23 @@ test("a zone goes over three dedicated hosts once nothing stands against it, and
   await say("DELETE", "/cells/den/model/den/inside");
 });
 
+test("an offering is made by a form whose planner comes from a list, strict and preferred as a choice", async () => {
+  const { page, end } = await enter();
+  await page.keyboard.press("d");
+  await page.getByText("Nothing is offered by a name").waitFor();
+  await page.getByText("A new offering").click();
+  const form = page.getByRole("form", { name: "An offering" });
+  await form.getByRole("textbox", { name: "Name" }).fill("quiet");
+  assert.equal(await form.getByRole("combobox", { name: "Mode" }).count(), 0, "the first planner has none");
+  await form.getByRole("combobox", { name: "Planner" }).selectOption("ImplicitDedicationPlanner");
+  await form.getByRole("combobox", { name: "Mode" }).selectOption("Preferred");
+  await form.getByRole("button", { name: "Offer it" }).click();
+  const offered = page.getByRole("listitem").filter({ hasText: 'x.placement.offering "quiet"' });
+  await offered.getByText("256 MiB, 1 processor; there as long as there is such a host").waitFor();
+  assert.match(await ask("GET", "/cells/root/model/root/offerings/quiet"), /"x.mode":"Preferred"/);
+  await end();
+});
+
 test("of each alert that is left a machine's migration says so before, dragged there and by keys", async () => {
   const dedicate = (host: string, owner: Owner) =>
     say("PUT", `/cells/root/model/root/dedications/${host}`, dedicationElement(host, owner));

@@ -6,6 +6,7 @@ import { whyNot } from "../../model/contract/actions/actions.ts";
 import { ask } from "../data/api.ts";
 import { Act, Failed, useDoing } from "../parts/act.tsx";
 import { Command, Waiting } from "../parts/bits.tsx";
+import { Offerings } from "../parts/offerings.tsx";
 import type { PageProps } from "../parts/page-props.ts";
 import { useAsked, useAsker, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
@@ -43,7 +44,7 @@ function Own() {
 
 const model = async () => {
   const { value, version } = await ask("readModel", "GET", "/cells/root/model");
-  return { hardware: writtenIn(value), version };
+  return { hardware: writtenIn(value), model: value, version };
 };
 
 function All({ who }: Pick<PageProps, "who">) {
@@ -92,6 +93,7 @@ function All({ who }: Pick<PageProps, "who">) {
       </ul>
       <Failed why={owners.failed} />
       <Lists hardware={hardware} />
+      <Offerings model={value.model} version={version} onDone={again} />
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from "react";
 import { ownerText } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { implicitModes } from "../../../model/cell/tenants/dedication/implicit.ts";
 import { ask } from "../../data/api.ts";
 import { type OwnedZone, type WantedMachine, zonesIn } from "../../state/cell/machine.ts";
 import { elementsIn } from "../../state/known.ts";
@@ -28,6 +29,7 @@ export function MachineForm({ cell, onAdd }: MachineFormProps) {
       subnet: text("subnet") || null,
       zone: where.locked?.zone ?? null,
       group: where.group.trim() || null,
+      dedication: implicitModes.find((each) => each === text("dedication")) ?? null,
     });
     setWrong(why);
     if (why !== null) return;
@@ -66,6 +68,11 @@ export function MachineForm({ cell, onAdd }: MachineFormProps) {
     </details>
   );
 }
+
+const alone = {
+  strict: "nobody of another account, or it waits",
+  preferred: "rather nobody of another account",
+} as const;
 
 interface Where {
   readonly owned: readonly OwnedZone[];
@@ -106,6 +113,17 @@ function Standing({ where: { owned, zone, setZone, locked, group, setGroup } }: 
           </select>
         </label>
       )}
+      <label>
+        Beside others
+        <select name="dedication" defaultValue="">
+          <option value="">whoever is there</option>
+          {implicitModes.map((each) => (
+            <option key={each} value={each}>
+              {each}: {alone[each]}
+            </option>
+          ))}
+        </select>
+      </label>
       <label>
         Affinity group
         <input

@@ -5,7 +5,7 @@ import { addMachine, zonesIn } from "./machine.ts";
 
 const text =
   "// Comments are kept.\nshop extends Cell {\n  net extends Subnet { x.size 16; } // ours\n  web extends VM { x.memory 64; }\n}\n";
-const wanted = { name: "db", memoryMiB: 128, cpus: 2, subnet: "shop/net", zone: null, group: null };
+const wanted = { name: "db", memoryMiB: 128, cpus: 2, subnet: "shop/net", zone: null, group: null, dedication: null };
 
 test("a machine more, with its card, and everything else as it was written", () => {
   const added = addMachine(text, "shop.sf", "shop", wanted);
@@ -58,6 +58,10 @@ test("a machine in a zone that is somebody's asks for it by the group that goes 
   assert.match(added.value, /x\.placement\.zone "north"; x\.placement\.groups "DedicatedGrp-dev"; \}/);
   const read = readSpecification({ main: "shop.sf", files: { "shop.sf": added.value } });
   assert.ok(read.ok, JSON.stringify(read));
+  const alone = addMachine(text, "shop.sf", "shop", { ...wanted, dedication: "preferred" });
+  assert.ok(alone.ok);
+  assert.match(alone.value, /x\.placement\.dedication "preferred"; \}/);
+  assert.ok(readSpecification({ main: "shop.sf", files: { "shop.sf": alone.value } }).ok);
   const wrong = addMachine(text, "shop.sf", "shop", { ...wanted, group: 'x"; }' });
   assert.ok(!wrong.ok);
   assert.match(wrong.error, /^an affinity group has letters/);

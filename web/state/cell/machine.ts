@@ -1,5 +1,6 @@
 import { groupNameRule, isGroupName } from "../../../model/cell/tenants/affinity/affinity.ts";
 import { groupOf, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
+import type { ImplicitMode } from "../../../model/cell/tenants/dedication/implicit.ts";
 import type { ListedDedication } from "../../../model/contract/tenancy/pools.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { addElement, type NewElement } from "./add-element.ts";
@@ -15,6 +16,8 @@ export interface WantedMachine {
   readonly zone: string | null;
   /** Affinity group that it is in; null: in none. */
   readonly group: string | null;
+  /** Beside nobody else's machines; null: beside whomever. */
+  readonly dedication: ImplicitMode | null;
 }
 
 /** A zone of an owner, whose machines ask for it by a group that goes with it. */
@@ -31,7 +34,15 @@ export const zonesIn = (dedications: readonly ListedDedication[]): readonly Owne
     )
     .sort((one, other) => (one.zone < other.zone ? -1 : 1));
 
-const elementsOf = ({ name, memoryMiB, cpus, subnet, zone, group }: WantedMachine): readonly NewElement[] => [
+const elementsOf = ({
+  name,
+  memoryMiB,
+  cpus,
+  subnet,
+  zone,
+  group,
+  dedication,
+}: WantedMachine): readonly NewElement[] => [
   {
     name,
     type: "VM",
@@ -40,6 +51,7 @@ const elementsOf = ({ name, memoryMiB, cpus, subnet, zone, group }: WantedMachin
       ...(cpus === 1 ? {} : { "x.cpus": cpus }),
       ...(zone === null ? {} : { "x.placement.zone": zone }),
       ...(group === null ? {} : { "x.placement.groups": group }),
+      ...(dedication === null ? {} : { "x.placement.dedication": dedication }),
     },
   },
   ...(subnet === null
