@@ -52,7 +52,7 @@ test("a domain, an account and its first user are made, and he signs in", async 
   await own.getByRole("combobox", { name: "Role" }).selectOption("account-admin");
   await own.getByRole("textbox", { name: "Password" }).fill(password);
   await own.getByRole("button", { name: "Add", exact: true }).click();
-  await page.getByText("ann@ROOT/acme").waitFor();
+  await page.getByText("ann@ROOT/acme", { exact: true }).waitFor();
   await end();
   const ann = await enterAs("ann@ROOT/acme");
   assert.equal(await ann.page.getByRole("link", { name: "Availability" }).count(), 0, "hosts are the operator's");
@@ -238,7 +238,7 @@ test("who is invited makes himself an account, is given another's cell, which is
   await pat.end();
 });
 
-test("an account is deleted only once all that goes with it is named", async () => {
+test("a user is disabled and deleted, and a domain or an account only once all that goes with it is named", async () => {
   const { page, end } = await enter();
   await page.keyboard.press("u");
   await page.getByRole("textbox", { name: "A new account" }).fill("ROOT/acme/test");
@@ -247,5 +247,26 @@ test("an account is deleted only once all that goes with it is named", async () 
   const asked = page.getByRole("group", { name: "Delete ROOT/acme/test?" });
   await asked.getByRole("button", { name: "Delete ROOT/acme/test", exact: true }).click();
   await button(page, "Delete ROOT/acme/test").first().waitFor({ state: "detached" });
+
+  const word = (name: string) => page.getByRole("dialog").getByRole("button", { name, exact: true });
+  await button(page, "Disable pat@ROOT/acme/sub").click();
+  await word("Disable").click();
+  await button(page, "Enable pat@ROOT/acme/sub").click();
+  await button(page, "Disable pat@ROOT/acme/sub").waitFor();
+  await button(page, "Delete pat@ROOT/acme/sub").click();
+  await word("Delete").click();
+  await button(page, "Delete pat@ROOT/acme/sub").waitFor({ state: "detached" });
+  // A domain, with the account that is in it.
+  await button(page, "Delete ROOT/acme/sub").click();
+  const whole = page.getByRole("group", { name: "Delete ROOT/acme/sub?" });
+  await whole
+    .getByText(/ROOT\/acme\/sub\/pat/)
+    .first()
+    .waitFor();
+  await whole.getByRole("button", { name: "Leave it as it is" }).click();
+  await button(page, "Delete ROOT/acme/sub").click();
+  await whole.getByRole("button", { name: /^Delete ROOT\/acme\/sub/ }).click();
+  await button(page, "Delete ROOT/acme/sub").waitFor({ state: "detached" });
+  await page.getByText("ROOT/acme/sub/pat", { exact: true }).first().waitFor({ state: "detached" });
   await end();
 });

@@ -2,10 +2,12 @@ import { type FormEvent, useState } from "react";
 import type { Asker } from "../../model/contract/actions/actions.ts";
 import type { AccountSummary, DomainSummary, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { ask } from "../data/api.ts";
-import { Act, Failed, useDoing } from "../parts/act.tsx";
-import { Command, Phase, Waiting } from "../parts/bits.tsx";
+import { Failed, useDoing } from "../parts/act.tsx";
+import { Command, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
+import { Account } from "../parts/people/accounts.tsx";
 import { DelegationsOf } from "../parts/people/delegations.tsx";
+import { Domain } from "../parts/people/domains.tsx";
 import { Invitations } from "../parts/people/invitations.tsx";
 import { Keys } from "../parts/people/keys.tsx";
 import { useAsked, useAsker } from "../parts/use-known.ts";
@@ -56,10 +58,14 @@ function All({ everybody, asker, onDone }: { everybody: Everybody; asker: Asker 
       <section aria-labelledby="domains">
         <h2 id="domains">Domains</h2>
         <ul className="lines">
-          {domains.map(({ uid, path, state }) => (
-            <li key={uid}>
-              <strong>{path}</strong> <Phase phase={state} />
-            </li>
+          {domains.map((domain) => (
+            <Domain
+              key={domain.uid}
+              domain={domain}
+              cells={accounts.filter((each) => each.path.startsWith(`${domain.path}/`)).flatMap((each) => each.cells)}
+              asker={asker}
+              onDone={onDone}
+            />
           ))}
         </ul>
         <New
@@ -129,149 +135,5 @@ function New({ what, example, send, onDone }: NewProps) {
       {path !== "" && <Command text={commandOf(`cells ${what} add`, path.trim())} />}
       <Failed why={failed} />
     </form>
-  );
-}
-
-interface AccountProps {
-  readonly account: AccountSummary;
-  readonly users: readonly UserSummary[];
-  readonly asker: Asker | null;
-  readonly onDone: () => Promise<void>;
-}
-function Account({ account, users, asker, onDone }: AccountProps) {
-  const { uid, path, state, cells } = account;
-  const subject = { party: path, state };
-  const at = `/accounts/${encodeURIComponent(uid)}`;
-  const change = async (wanted: string): Promise<void> => {
-    await ask("changeAccount", "PUT", at, { body: JSON.stringify({ state: wanted }) });
-    await onDone();
-  };
-  return (
-    <li className="card">
-      <strong>{path}</strong> <Phase phase={state} />
-      <p>{cells.length === 0 ? "It has no cells." : `Its cells: ${cells.join(", ")}.`}</p>
-      <ul className="lines">
-        {users.map(({ uid: user, name, domain, role, state: of }) => (
-          <li key={user}>
-            <strong>
-              {name}@{domain}
-            </strong>{" "}
-            <Phase phase={of} /> <span className="hint">{role}</span>
-          </li>
-        ))}
-      </ul>
-      <NewUser account={path} onDone={onDone} />
-      <div className="buttons">
-        {state === "enabled" ? (
-          <Act
-            name="disableAccount"
-            of={path}
-            asker={asker}
-            subject={subject}
-            run={() => change("disabled")}
-            says={<p>Its users are out within a second, and its cells go on.</p>}
-          />
-        ) : (
-          <Act name="enableAccount" of={path} asker={asker} subject={subject} run={() => change("enabled")} />
-        )}
-        <Deletion account={account} asker={asker} onDone={onDone} />
-      </div>
-    </li>
-  );
-}
-
-function NewUser({ account, onDone }: { account: string; onDone: () => Promise<void> }) {
-  const { busy, failed, run } = useDoing();
-  const submit = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    const fields = new FormData(form);
-    const text = (name: string): string => String(fields.get(name) ?? "");
-    const password = text("password");
-    const body = { account, name: text("name"), role: text("role"), ...(password === "" ? {} : { password }) };
-    void run(async () => {
-      await ask("addUser", "POST", "/users", { body: JSON.stringify(body) });
-      await onDone();
-      form.reset();
-    });
-  };
-  return (
-    <details>
-      <summary>Add a user to {account}</summary>
-      <form className="filters" onSubmit={submit}>
-        <label>
-          Name
-          <input name="name" required maxLength={64} spellCheck={false} autoComplete="off" />
-        </label>
-        <label>
-          Role
-          <select name="role" defaultValue="user">
-            {["account-admin", "user", "reader", "domain-admin", "root-admin"].map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          Password
-          <input name="password" type="password" maxLength={1024} autoComplete="new-password" />
-        </label>
-        <button type="submit" disabled={busy}>
-          Add
-        </button>
-        <Failed why={failed} />
-      </form>
-    </details>
-  );
-}
-
-/** All that goes with it is said by the service, in its order, before anything does. */
-function Deletion({ account: { uid, path, state, cells }, asker, onDone }: Omit<AccountProps, "users">) {
-  const [plan, setPlan] = useState<readonly string[] | null>(null);
-  const { busy, failed, run } = useDoing();
-  const lost = cells.map((cell) => ["allowDestroy", cell]);
-  const send = (dryRun: boolean) =>
-    ask(
-      "deleteAccount",
-      "DELETE",
-      `/accounts/${encodeURIComponent(uid)}?${new URLSearchParams([["dryRun", String(dryRun)], ...lost])}`,
-    );
-  if (plan === null)
-    return (
-      <Act
-        name="deleteAccount"
-        of={path}
-        asker={asker}
-        subject={{ party: path, state }}
-        run={async () => setPlan((await send(true)).value.plan ?? [])}
-      />
-    );
-  return (
-    <fieldset className="danger-box" aria-label={`Delete ${path}?`}>
-      <strong>With {path} goes, in this order:</strong>
-      <ul className="lines">
-        {plan.map((line) => (
-          <li key={line}>{line}</li>
-        ))}
-      </ul>
-      <button
-        type="button"
-        className="main"
-        disabled={busy}
-        onClick={() =>
-          void run(async () => {
-            await send(false);
-            await onDone();
-            setPlan(null);
-          })
-        }
-      >
-        Delete {path}
-        {cells.length > 0 && ` with all data of ${cells.join(", ")}`}
-      </button>{" "}
-      <button type="button" onClick={() => setPlan(null)}>
-        Leave it as it is
-      </button>
-      <Failed why={failed} />
-    </fieldset>
   );
 }

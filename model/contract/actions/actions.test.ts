@@ -50,6 +50,12 @@ const may: Readonly<Record<ActionName, string>> = {
   shareVolume: "o r a u . .",
   unshareVolume: "o r a u . .",
   deleteVolume: "o r a u . .",
+  enableDomain: "o r . . . .",
+  disableDomain: "o r . . . .",
+  deleteDomain: "o r . . . .",
+  enableUser: "o r a . . .",
+  disableUser: "o r a . . .",
+  deleteUser: "o r a . . .",
   enableAccount: "o r . . . .",
   lockAccount: "o r . . . .",
   disableAccount: "o r . . . .",
@@ -76,6 +82,20 @@ const party: Subjects["party"] = { party: "ROOT/acme/dev", state: "enabled" };
 const version: Subjects["version"] = { version: 3, isPresent: false, hasText: true };
 
 type Case<A extends ActionName> = readonly [SubjectOf<A>, "yes" | "so" | "no", RegExp?];
+const enabling: readonly Case<"enableAccount">[] = [
+  [{ ...party, state: "locked" }, "yes"],
+  [party, "so"],
+  [{ ...party, state: "deleting" }, "no"],
+];
+const disabling: readonly Case<"disableAccount">[] = [
+  [party, "yes"],
+  [{ ...party, state: "disabled" }, "so"],
+  [{ ...party, state: "deleting" }, "no"],
+];
+const deleting: readonly Case<"deleteAccount">[] = [
+  [party, "yes"],
+  [{ ...party, state: "deleting" }, "so"],
+];
 /** Each action with every kind of state that it looks at. */
 const states: { readonly [A in ActionName]: readonly Case<A>[] } = {
   start: [
@@ -227,25 +247,20 @@ const states: { readonly [A in ActionName]: readonly Case<A>[] } = {
     [volume, "yes"],
     [shared, "no", /its owner's people alone/],
   ],
-  enableAccount: [
-    [{ ...party, state: "locked" }, "yes"],
-    [party, "so"],
-    [{ ...party, state: "deleting" }, "no"],
-  ],
+  enableDomain: enabling,
+  disableDomain: disabling,
+  deleteDomain: deleting,
+  enableUser: enabling,
+  disableUser: disabling,
+  deleteUser: deleting,
+  enableAccount: enabling,
   lockAccount: [
     [party, "yes"],
     [{ ...party, state: "locked" }, "so"],
     [{ ...party, state: "deleting" }, "no"],
   ],
-  disableAccount: [
-    [party, "yes"],
-    [{ ...party, state: "disabled" }, "so"],
-    [{ ...party, state: "deleting" }, "no"],
-  ],
-  deleteAccount: [
-    [party, "yes"],
-    [{ ...party, state: "deleting" }, "so"],
-  ],
+  disableAccount: disabling,
+  deleteAccount: deleting,
 };
 
 test("each action, in each state, by each kind of person: yes, or the sentence why not", () => {

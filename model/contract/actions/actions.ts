@@ -56,6 +56,9 @@ const stateOf =
     return state === wanted ? so(`${party} is ${wanted} already`) : null;
   };
 
+const whenThere: When<PartySubject> = ({ party, state }) =>
+  state === "deleting" ? so(`${party} is being deleted`) : null;
+
 const whenItRuns: When<VmSubject> = ({ path, power, phase, reason }) =>
   power === "on" || (power === null && phase === "ready") ? null : no(`${path} does not run: ${reason ?? "it is off"}`);
 
@@ -353,6 +356,52 @@ export const actions = {
   }),
 
   // --- people -----------------------------------------------------------------------------------------------------
+  enableDomain: row({
+    about: "party",
+    label: "Enable",
+    route: "changeDomain",
+    verb: "domain.change",
+    when: stateOf("enabled"),
+  }),
+  disableDomain: row({
+    about: "party",
+    label: "Disable",
+    route: "changeDomain",
+    verb: "domain.change",
+    ends: true,
+    when: stateOf("disabled"),
+  }),
+  deleteDomain: row({
+    about: "party",
+    label: "Delete",
+    route: "deleteDomain",
+    verb: "domain.delete",
+    ends: true,
+    when: whenThere,
+  }),
+  enableUser: row({
+    about: "party",
+    label: "Enable",
+    route: "changeUser",
+    verb: "user.change",
+    when: stateOf("enabled"),
+  }),
+  disableUser: row({
+    about: "party",
+    label: "Disable",
+    route: "changeUser",
+    verb: "user.change",
+    ends: true,
+    when: stateOf("disabled"),
+  }),
+  deleteUser: row({
+    about: "party",
+    label: "Delete",
+    route: "deleteUser",
+    verb: "user.delete",
+    ends: true,
+    when: whenThere,
+  }),
   enableAccount: row({
     about: "party",
     label: "Enable",
@@ -382,7 +431,7 @@ export const actions = {
     route: "deleteAccount",
     verb: "account.delete",
     ends: true,
-    when: ({ party, state }) => (state === "deleting" ? so(`${party} is being deleted`) : null),
+    when: whenThere,
   }),
 } as const;
 
