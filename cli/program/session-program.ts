@@ -133,14 +133,15 @@ password: whoever is on this machine reaches it meanwhile. At most ${mostViewers
         wholeNumber,
       )
       .action(async (vm, { follow, incarnation = null }) =>
-        (await import("../sessions/logs.ts")).logs(context(), vm, { follow: follow === true, incarnation }),
+        (await import("../sessions/serial/logs.ts")).logs(context(), vm, { follow: follow === true, incarnation }),
       ),
     [
       "cells logs shop/web/vm",
       "cells logs shop/web/vm --follow | grep -i error",
       "cells logs shop/web/vm --incarnation 3",
+      "cells logs shop/web/vm --output json",
     ],
-    "The last 16 KiB of the incarnation that runs are kept, and those of the last three that have ended: for a day, at the host where they ran, until\nthat is switched off. Who deletes the VM has them shown to nobody any more.",
+    "The last 16 KiB of the incarnation that runs are kept, and those of the last three that have ended: for a day, at the host where they ran, until\nthat is switched off. Who deletes the VM has them shown to nobody any more. --output json says of which incarnation\nand host they are; with --follow each piece is a line.",
   );
   withHelp(
     program
@@ -155,7 +156,7 @@ password: whoever is on this machine reaches it meanwhile. At most ${mostViewers
         2,
       )
       .action(async (vm, options) =>
-        (await import("../sessions/console.ts")).openVmConsole(context(), vm, {
+        (await import("../sessions/serial/console.ts")).openVmConsole(context(), vm, {
           reconnect: options.reconnect === true,
           lingerMs: options.linger * 1000,
         }),

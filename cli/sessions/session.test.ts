@@ -1,135 +1,21 @@
 import assert from "node:assert/strict";
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { text as textOf } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { type WebSocket, WebSocketServer } from "ws";
+import type { WebSocket } from "ws";
 import {
   type ClientMessage,
   capabilityPrefix,
-  channels,
   inputWindowBytes,
   type SessionMessage,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
 import { Client as Asking } from "../connection/client.ts";
-import { writeClientConfiguration } from "../connection/client-config.ts";
 import { CommandFailure } from "../terminal/failure.ts";
-import { withoutQueries } from "./replay.ts";
+import { type Guest, grant, opened, withSessions } from "./session.testing.ts";
 import { openSession } from "./session.ts";
-
-/** `cells exec` and `cells console` as a user runs them, against a gateway whose sessions are the test's. */
-const main = fileURLToPath(new URL("../main.ts", import.meta.url));
-const grant = {
-  session: "c".repeat(43),
-  expires: "2030-01-01T00:00:00.000Z",
-  vm: "shop/web",
-  incarnation: 3,
-  host: "h1",
-};
-const opened = { kind: "opened", incarnation: 3, host: "h1", viewers: 1, pastBytes: 0 } as const;
-
-interface Guest {
-  readonly socket: WebSocket;
-  send(message: SessionMessage): void;
-  write(channel: keyof typeof channels, text: string): void;
-  onMessage(listener: (message: ClientMessage) => void): void;
-  onInput(listener: (text: string) => void): void;
-}
-const guestAt = (socket: WebSocket): Guest => ({
-  socket,
-  send: (message) => socket.send(JSON.stringify(message)),
-  write: (channel, text) => socket.send(Buffer.concat([Buffer.of(channels[channel]), Buffer.from(text)])),
-  onMessage: (listener) =>
-    void socket.on("message", (data, isBinary) => {
-      if (!isBinary) listener(JSON.parse(String(data)) as ClientMessage);
-    }),
-  onInput: (listener) =>
-    void socket.on("message", (data, isBinary) => {
-      if (!isBinary) return;
-      listener(String(data));
-      socket.send(JSON.stringify({ kind: "taken", bytes: (data as Buffer).length } satisfies SessionMessage));
-    }),
-});
-
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-interface Running {
-  readonly child: ChildProcessWithoutNullStreams;
-  readonly ended: Promise<Ended>;
-}
-interface Client {
-  run(...args: readonly string[]): Running;
-  readonly asked: readonly string[];
-  /** What each session was asked for by. */
-  readonly bodies: readonly string[];
-}
-
-const withSessions = async (
-  serve: (guest: Guest, count: number) => void,
-  work: (client: Client) => Promise<void>,
-  refuseWith?: { readonly status: number; readonly message: string },
-): Promise<void> => {
-  const directory = mkdtempSync(join(tmpdir(), "cells-cli-"));
-  const asked: string[] = [];
-  let count = 0;
-  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => sessionProtocol });
-  const bodies: string[] = [];
-  const server = createServer(async (request, response) => {
-    asked.push(`${request.method} ${request.url} ${request.headers.authorization}`);
-    bodies.push(await textOf(request));
-    response.writeHead(201, { "content-type": "application/json" }).end(JSON.stringify(grant));
-  });
-  server.on("upgrade", (request, socket, head) => {
-    asked.push(`${request.url} ${request.headers["sec-websocket-protocol"]} ${request.headers.authorization}`);
-    if (refuseWith !== undefined && count === 0) {
-      count += 1;
-      const body = JSON.stringify({ error: { code: "x", message: refuseWith.message } });
-      socket.end(
-        `HTTP/1.1 ${refuseWith.status} No\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
-      );
-      return;
-    }
-    sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      count += 1;
-      serve(guestAt(webSocket), count);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const configFile = join(directory, "config.json");
-  const { port } = server.address() as AddressInfo;
-  writeClientConfiguration({ url: `http://127.0.0.1:${port}`, credential: "secret" }, configFile);
-  const run = (...args: readonly string[]): Running => {
-    const child = spawn(process.execPath, [main, ...args], { env: { ...process.env, CELLS_CONFIG: configFile } });
-    const output = { stdout: "", stderr: "" };
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      output.stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      output.stderr += text;
-    });
-    child.stdin.on("error", () => undefined);
-    return { child, ended: new Promise((resolve) => child.once("close", (code) => resolve({ code, ...output }))) };
-  };
-  try {
-    await work({ run, asked, bodies });
-  } finally {
-    for (const socket of sockets.clients) socket.terminate();
-    server.closeAllConnections();
-    server.close();
-    rmSync(directory, { recursive: true, force: true });
-  }
-};
 
 test("exec passes the guest's output and exit code on, and shows its capability to nobody but the handshake", async () => {
   const messages: ClientMessage[] = [];
@@ -356,126 +242,6 @@ test("a refusal is told; one that may pass is waited out with --reconnect", asyn
     async ({ run }) => assert.equal((await run("console", "shop/web", "-r").ended).code, 1, "waiting would be in vain"),
     unknown,
   );
-});
-
-test("what a recording asks of a terminal is left out, and everything else stays", () => {
-  const escape_ = "\u001b";
-  const asks = [
-    `${escape_}[6n`,
-    `${escape_}[c`,
-    `${escape_}[>0c`,
-    `${escape_}]11;?\u0007`,
-    `${escape_}P+q544e${escape_}\\`,
-  ];
-  for (const ask of asks) assert.equal(withoutQueries(Buffer.from(`a${ask}b`)).toString(), "ab", JSON.stringify(ask));
-  const kept = `${escape_}[31mröt${escape_}[0m${escape_}[2J${escape_}[10;20Hx\r\n`;
-  assert.equal(withoutQueries(Buffer.from(kept)).toString(), kept);
-});
-
-test("logs prints what was recorded and leaves; nothing is typed", async () => {
-  let typed = "";
-  const serve = (guest: Guest): void => {
-    guest.onInput((text) => {
-      typed += text;
-    });
-    guest.send({ ...opened, pastBytes: 10 });
-    guest.write("output", "one\ntwo");
-    guest.write("output", "\n3\n");
-  };
-  await withSessions(serve, async ({ run }) => {
-    assert.deepEqual(await run("logs", "shop/web").ended, { code: 0, stdout: "one\ntwo\n3\n", stderr: "" });
-  });
-  await withSessions(
-    (guest) => guest.send(opened),
-    async ({ run }) => {
-      assert.deepEqual(await run("logs", "shop/web").ended, { code: 0, stdout: "", stderr: "" }, "there was nothing");
-    },
-  );
-  assert.equal(typed, "");
-});
-
-test("logs --follow goes on with the next incarnation, and a refusal at first is told", async () => {
-  const serve = (guest: Guest, count: number): void => {
-    guest.send({ ...opened, incarnation: 2 + count, pastBytes: 4 });
-    guest.write("output", `of ${count}`);
-    if (count > 1) return;
-    guest.write("output", "\nmore\n");
-    guest.send({ kind: "ended", cause: "machine-ended", sentence: "it was stopped" });
-    guest.socket.close();
-  };
-  await withSessions(serve, async ({ run }) => {
-    const { child, ended } = run("logs", "shop/web", "--follow");
-    let out = "";
-    child.stdout.on("data", (text: string) => {
-      out += text;
-      if (out.endsWith("of 2")) child.kill("SIGINT");
-    });
-    const { stdout, stderr } = await ended;
-    assert.equal(stdout, "of 1\nmore\nof 2");
-    assert.match(
-      stderr,
-      /^\[incarnation 3 of shop\/web on host h1\]\n\[the console of shop\/web ended: it was stopped;/,
-    );
-    assert.match(stderr, /\[incarnation 4 of shop\/web on host h1\]\n$/);
-  });
-  const refusal = { status: 409, message: "the VM is off" };
-  await withSessions(
-    () => undefined,
-    async ({ run }) => {
-      const { code, stderr } = await run("logs", "shop/web", "-f").ended;
-      assert.deepEqual([code, stderr], [1, "the VM is off\n"]);
-    },
-    refusal,
-  );
-});
-
-test("logs of one incarnation are of no other, and with --follow they end with it", async () => {
-  const serve = (guest: Guest, count: number): void => {
-    guest.send({ ...opened, incarnation: 2 + count, pastBytes: 4 });
-    guest.write("output", `of ${count}`);
-    if (count > 1) return;
-    guest.send({ kind: "ended", cause: "machine-ended", sentence: "it was stopped" });
-    guest.socket.close();
-  };
-  await withSessions(serve, async ({ run }) => {
-    const { code, stdout } = await run("logs", "shop/web", "--follow", "--incarnation", "3").ended;
-    assert.deepEqual([code, stdout], [0, "of 1"]);
-    const gone = await run("logs", "shop/web", "--incarnation", "3").ended;
-    assert.deepEqual([gone.code, gone.stdout], [1, ""]);
-    assert.match(gone.stderr, /the record of incarnation 3 of shop\/web went with it, since .*: incarnation 4 runs/);
-    const later = await run("logs", "shop/web", "-f", "--incarnation", "9").ended;
-    assert.deepEqual([later.code, later.stdout], [1, ""]);
-    assert.match(later.stderr, /shop\/web has had no incarnation 9 yet: incarnation 5 runs/);
-  });
-});
-
-test("logs of an incarnation that has ended are asked for by its number, and end with it", async () => {
-  const serve = (guest: Guest): void => {
-    guest.send({ ...opened, incarnation: 2, pastBytes: 6 });
-    guest.write("output", "panic\n");
-    guest.send({ kind: "ended", cause: "machine-ended", sentence: "incarnation 2 of this VM has ended" });
-    guest.socket.close();
-  };
-  await withSessions(serve, async ({ run, bodies }) => {
-    for (const more of [[], ["--follow"]]) {
-      const { code, stdout } = await run("logs", "shop/web", "--incarnation", "2", ...more).ended;
-      assert.deepEqual([code, stdout], [0, "panic\n"]);
-    }
-    assert.match(bodies[0] ?? "", /"incarnation":2/);
-  });
-});
-
-test("logs --follow of one incarnation goes on where the connection ends, or the host's service, and the machine does not", async () => {
-  const serve = (guest: Guest, count: number): void => {
-    guest.send({ ...opened, incarnation: count > 3 ? 4 : 3, pastBytes: 4 });
-    guest.write("output", `of ${count}`);
-    if (count === 2) guest.send({ kind: "ended", cause: "closing", sentence: "the service restarts" });
-    guest.socket.close();
-  };
-  await withSessions(serve, async ({ run }) => {
-    const { code, stdout } = await run("logs", "shop/web", "--follow", "--incarnation", "3").ended;
-    assert.deepEqual([code, stdout], [0, "of 1of 2of 3"]);
-  });
 });
 
 /** A gateway that takes every connection and says nothing, or grants and says nothing more. */

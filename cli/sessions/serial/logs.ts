@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Context, cellOfPath } from "../context/context.ts";
-import { CommandFailure, exitCodes } from "../terminal/failure.ts";
+import { type Context, cellOfPath } from "../../context/context.ts";
+import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
+import { type Ending, isPassing, onHost, openSession, type Session } from "../session.ts";
 import { withoutQueries } from "./replay.ts";
-import { type Ending, isPassing, onHost, openSession, type Session } from "./session.ts";
 
 /** `cells logs`: what a VM has written to its serial console, as its host has recorded it; nothing is typed. */
 export interface LogsOptions {
@@ -30,15 +30,26 @@ const show = async (context: Context, vmText: string, options: LogsOptions, know
   let past = 0;
   let incarnation = known;
   let another: number | null = null;
+  let host: string | null = null;
+  let all = "";
+  const decoder = new TextDecoder();
+  const line = (text: string): string => `${JSON.stringify({ vm: vmText, incarnation, host, text })}\n`;
+  /** @returns false: no more is taken for now */
+  const put = (bytes: Buffer): boolean => {
+    // What the guest has asked a terminal is not for this one, whose answers would be typed into somebody's shell.
+    if (!context.json) return process.stdout.write(process.stdout.isTTY ? withoutQueries(bytes) : bytes);
+    const text = decoder.decode(bytes, { stream: true });
+    if (follow) return text === "" || process.stdout.write(line(text));
+    all += text;
+    return true;
+  };
   session = await openSession(
     context.client(),
     { cell, vm: path, verb: "console", ...(asked === null ? {} : { incarnation: asked }) },
     {
       output: (_channel, bytes) => {
         if (another !== null) return;
-        // What the guest has asked a terminal is not for this one, whose answers would be typed into somebody's shell.
-        const shown = process.stdout.isTTY ? withoutQueries(bytes) : bytes;
-        if (!process.stdout.write(shown)) {
+        if (!put(bytes)) {
           session?.pause();
           process.stdout.once("drain", () => session?.resume());
         }
@@ -55,6 +66,7 @@ const show = async (context: Context, vmText: string, options: LogsOptions, know
           return;
         }
         past = message.pastBytes;
+        host = message.host;
         if (follow && message.incarnation !== incarnation)
           say(`incarnation ${message.incarnation} of ${vmText}${onHost(message.host)}`);
         incarnation = message.incarnation;
@@ -65,6 +77,8 @@ const show = async (context: Context, vmText: string, options: LogsOptions, know
   if (isOver) session.close();
   const ending = await session.ended;
   if (another !== null && known === null) throw notThere(vmText, asked ?? 0, another);
+  // Where it ended otherwise that is told, and nothing is printed that looks whole.
+  if (context.json && !follow && ending.kind === "left") process.stdout.write(line(all + decoder.decode()));
   return { incarnation, ending };
 };
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { SessionMessage } from "../../model/cell/session-messages.ts";
-import { type Context, cellOfPath } from "../context/context.ts";
-import { CommandFailure, exitCodes } from "../terminal/failure.ts";
+import type { SessionMessage } from "../../../model/cell/session-messages.ts";
+import { type Context, cellOfPath } from "../../context/context.ts";
+import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
+import { type Ending, isPassing, onHost, openSession, type Session } from "../session.ts";
 import { withoutQueries } from "./replay.ts";
-import { type Ending, isPassing, onHost, openSession, type Session } from "./session.ts";
 
 /**
  * `cells console`: this terminal becomes the VM's serial console. Every key goes to the guest, Ctrl-C too; Ctrl-] leaves,
