@@ -8,6 +8,7 @@ import {
   offeringsIn,
   plannerSays,
   planners,
+  type WantedOffering,
 } from "../state/hosts/offerings.ts";
 import { Failed, useDoing } from "./act.tsx";
 
@@ -19,39 +20,20 @@ interface OfferingsProps {
 }
 /** What machines of one kind have and where they stand, as the operator offers it by a name. */
 export function Offerings({ model, version, onDone }: OfferingsProps) {
-  const [planner, setPlanner] = useState<string>(planners[0]);
   const { busy, failed, run } = useDoing();
   const all = offeringsIn(model);
-  const submit = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    const fields = new FormData(form);
-    const text = (name: string): string => String(fields.get(name) ?? "").trim();
-    void run(async () => {
-      const name = text("name");
+  const offer = (wanted: WantedOffering): Promise<boolean> =>
+    run(async () => {
+      const { name } = wanted;
       if (all.some((each) => each.name === name)) throw new Error(`there is an offering ${name} already`);
-      const element = offeringElement({
-        name,
-        says: text("says"),
-        memoryMiB: Number(text("memory")),
-        cpus: Number(text("cpus")),
-        tags: text("tags")
-          .split(/[\s,]+/)
-          .filter((tag) => tag !== ""),
-        planner,
-        mode: text("mode"),
-        ha: fields.get("ha") !== null,
-      });
+      const element = offeringElement(wanted);
       if (!element.ok) throw new Error(element.error);
       await ask("putElement", "PUT", `/cells/root/model/root/offerings/${encodeURIComponent(name)}`, {
         body: JSON.stringify(element.value),
         ...(version === null ? {} : { headers: { "if-match": `"${version}"` } }),
       });
-      form.reset();
-      setPlanner(planners[0]);
       await onDone();
     });
-  };
   return (
     <section aria-labelledby="offerings">
       <h2 id="offerings">Offerings</h2>
@@ -72,58 +54,104 @@ export function Offerings({ model, version, onDone }: OfferingsProps) {
       )}
       <details>
         <summary>A new offering</summary>
-        <form className="filters" onSubmit={submit} aria-label="An offering">
-          <label>
-            Name
-            <input name="name" required maxLength={63} spellCheck={false} autoComplete="off" />
-          </label>
-          <label>
-            What it is
-            <input name="says" maxLength={200} autoComplete="off" />
-          </label>
-          <label>
-            Memory in MiB
-            <input name="memory" type="number" required min={16} max={1_048_576} defaultValue={256} />
-          </label>
-          <label>
-            Processors
-            <input name="cpus" type="number" required min={1} max={1024} defaultValue={1} />
-          </label>
-          <label>
-            Tags of its host
-            <input name="tags" maxLength={1000} spellCheck={false} autoComplete="off" />
-          </label>
-          <label>
-            Planner
-            <select value={planner} onChange={(event) => setPlanner(event.target.value)}>
-              {planners.map((each) => (
-                <option key={each} value={each}>
-                  {each}: {plannerSays[each]}
-                </option>
-              ))}
-            </select>
-          </label>
-          {planner === "ImplicitDedicationPlanner" && (
-            <label>
-              Mode
-              <select name="mode">
-                {offeringModes.map((each) => (
-                  <option key={each} value={each}>
-                    {each}: {modeSays[each]}
-                  </option>
-                ))}
-              </select>
-            </label>
-          )}
-          <label>
-            <input name="ha" type="checkbox" /> started elsewhere when its host is lost
-          </label>
-          <button type="submit" disabled={busy}>
-            Offer it
-          </button>
-        </form>
+        <NewOffering busy={busy} offer={offer} />
         <Failed why={failed} />
       </details>
     </section>
   );
 }
+
+interface NewOfferingProps {
+  readonly busy: boolean;
+  /** Resolves to whether it was made. */
+  readonly offer: (wanted: WantedOffering) => Promise<boolean>;
+}
+function NewOffering({ busy, offer }: NewOfferingProps) {
+  const [planner, setPlanner] = useState<string>(planners[0]);
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const fields = new FormData(form);
+    const text = (name: string): string => String(fields.get(name) ?? "").trim();
+    const wanted: WantedOffering = {
+      name: text("name"),
+      says: text("says"),
+      memoryMiB: Number(text("memory")),
+      cpus: Number(text("cpus")),
+      tags: text("tags")
+        .split(/[\s,]+/)
+        .filter((tag) => tag !== ""),
+      planner,
+      mode: text("mode"),
+      ha: fields.get("ha") !== null,
+    };
+    void offer(wanted).then((isMade) => {
+      if (!isMade) return;
+      form.reset();
+      setPlanner(planners[0]);
+    });
+  };
+  return (
+    <form className="filters" onSubmit={submit} aria-label="An offering">
+      <What />
+      <Where planner={planner} setPlanner={setPlanner} />
+      <button type="submit" disabled={busy}>
+        Offer it
+      </button>
+    </form>
+  );
+}
+
+const What = () => (
+  <>
+    <label>
+      Name
+      <input name="name" required maxLength={63} spellCheck={false} autoComplete="off" />
+    </label>
+    <label>
+      What it is
+      <input name="says" maxLength={200} autoComplete="off" />
+    </label>
+    <label>
+      Memory in MiB
+      <input name="memory" type="number" required min={16} max={1_048_576} defaultValue={256} />
+    </label>
+    <label>
+      Processors
+      <input name="cpus" type="number" required min={1} max={1024} defaultValue={1} />
+    </label>
+  </>
+);
+const Where = ({ planner, setPlanner }: { planner: string; setPlanner: (planner: string) => void }) => (
+  <>
+    <label>
+      Tags of its host
+      <input name="tags" maxLength={1000} spellCheck={false} autoComplete="off" />
+    </label>
+    <label>
+      Planner
+      <select value={planner} onChange={(event) => setPlanner(event.target.value)}>
+        {planners.map((each) => (
+          <option key={each} value={each}>
+            {each}: {plannerSays[each]}
+          </option>
+        ))}
+      </select>
+    </label>
+    {planner === "ImplicitDedicationPlanner" && (
+      <label>
+        Mode
+        <select name="mode">
+          {offeringModes.map((each) => (
+            <option key={each} value={each}>
+              {each}: {modeSays[each]}
+            </option>
+          ))}
+        </select>
+      </label>
+    )}
+    <label>
+      <input name="ha" type="checkbox" /> started elsewhere when its host is lost
+    </label>
+  </>
+);
