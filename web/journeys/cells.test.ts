@@ -175,7 +175,7 @@ test("a machine says why it is so and what it is made of, and is stopped and sta
   await button(page, "tea/pot").click();
   const pot = page.getByRole("region", { name: "tea/pot", exact: true });
   const card = pot.getByRole("list", { name: "Cards" }).getByRole("listitem");
-  await card.filter({ hasText: /^tea\/potCard of tea\/net 10\.[\d.]+ · / }).waitFor();
+  await card.filter({ hasText: /^tea\/potCard of tea\/net 10\.[\d.]+/ }).waitFor();
   await pot.getByText("It has no disk.").waitFor();
   await pot.getByText("What tea/pot rests on").click();
   await pot.getByRole("listitem").filter({ hasText: "✓" }).first().waitFor();
