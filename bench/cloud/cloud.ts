@@ -17,7 +17,7 @@ export interface Cloud {
   readonly client: Client;
 }
 export const withCloud = <T>(
-  options: Pick<UpOptions, "hosts" | "servers" | "personalities" | "ha">,
+  options: Pick<UpOptions, "hosts" | "servers" | "personalities" | "ha" | "profile" | "timeoutMs">,
   work: (cloud: Cloud) => Promise<T>,
 ): Promise<T> =>
   new Promise<T>((resolve, reject) => {

@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Client } from "../../cli/connection/client.ts";
 import type { Testbed } from "../../testbed/harness.ts";
+import { freezeMachine, vmState } from "../../testbed/management/self-hosted.testing.ts";
 import type { TimeLine } from "./time-line.ts";
 import { cellOf, type PowerCut, type Spell } from "./trace.ts";
 
 /** What a fault is done to. */
 export interface Scene {
   readonly testbed: Testbed;
+  readonly client: Client;
   readonly line: TimeLine;
   /** The VMs that answer now. */
   readonly answering: readonly Spell[];
@@ -17,6 +20,7 @@ export interface Happened {
   readonly atMs: number;
   /** A killed service answers again, or a host has power again. */
   readonly endMs: number | null;
+  /** A host was declared dead, or a VM was found to be silent. */
   readonly declaredMs: number | null;
   /** When it was certain that the last of a lost host's VMs writes no more, so that they may start elsewhere. */
   readonly overMs: number | null;
@@ -38,6 +42,31 @@ export const killedController =
       patienceMs,
     );
     return { atMs, endMs: Date.parse(answers.time), declaredMs: null, overMs: null, cuts: [] };
+  };
+
+/** The VM that the controller runs in goes on and does nothing any more: nothing has ended, and its liveness alone tells. */
+export const frozenController =
+  (cell: string): Fault =>
+  async ({ testbed, client, line, patienceMs }) => {
+    const vm = `root/controllers/${cell}/vm`;
+    const { host, uid } = await vmState(testbed, vm);
+    const atMs = Date.now();
+    await freezeMachine(testbed, host, uid);
+    const silent = await line.event(
+      `${vm} is found silent`,
+      atMs,
+      ({ event, path, fields }) => event === "machine/health" && path === vm && fields.what !== "answering",
+      patienceMs,
+    );
+    for (const end = atMs + patienceMs; ; await sleep(250)) {
+      const isThere = await client.model(cell, cell, false).then(
+        () => true,
+        () => false,
+      );
+      if (isThere) break;
+      if (Date.now() > end) throw new Error(`the controller of ${cell} does not answer again`);
+    }
+    return { atMs, endMs: Date.now(), declaredMs: Date.parse(silent.time), overMs: null, cuts: [] };
   };
 
 /** Of the hosts with VMs of most cells, the one with the most VMs; ties by name. */

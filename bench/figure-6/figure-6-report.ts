@@ -85,9 +85,20 @@ function deviation(trace: Trace, run: string, cell: CellName, atMost: number | n
 }
 const lostOf = ({ failures }: Trace, cell: CellName): number => failures.filter(({ vm }) => cellOf(vm) === cell).length;
 
-export function controllerFigures(trace: Trace): readonly Figure[] {
+export const runs = ["controller", "controller-vm", "host"] as const;
+export type Run = (typeof runs)[number];
+
+export const controllerFigures = (trace: Trace): readonly Figure[] => figuresOf(trace, "controller killed");
+export const frozenFigures = (trace: Trace): readonly Figure[] => {
+  const run = "controller's VM frozen";
+  const { atMs, declaredMs } = trace.happened;
+  return [
+    ...figuresOf(trace, run),
+    figure(`${run}: found silent after`, "s", seconds((declaredMs ?? Number.NaN) - atMs)),
+  ];
+};
+function figuresOf(trace: Trace, run: string): readonly Figure[] {
   const { happened, spells, due, plan } = trace;
-  const run = "controller killed";
   const delays = delaysOf(spells, vmsOf(victim, plan.vmsOfCell), due);
   const next = due.findIndex((ms) => ms > happened.atMs);
   return [
@@ -131,23 +142,30 @@ export function hostFigures(trace: Trace): readonly Figure[] {
 
 const second = ({ startMs }: Span, ms: number): number => Math.round((ms - startMs) / 100) / 10;
 
-export function chartOf(trace: Trace, name: "controller" | "host", from: string): Chart {
+export function chartOf(trace: Trace, name: Run, from: string): Chart {
   const { happened, samples } = trace;
   const at = (ms: number | null): number | null => (ms === null ? null : second(trace, ms));
   const lost = `${lostOf(trace, victim)} VMs of ${victim}, ${lostOf(trace, other)} of ${other} lost`;
   const fault = { fromSecond: second(trace, happened.atMs), toSecond: at(happened.endMs) };
   const host = happened.cuts[0]?.host ?? "";
   const common = { cells, samples, origin: from.replaceAll("**", "").split("; ") };
-  if (name === "controller")
+  if (name !== "host") {
+    const [title, does, says] =
+      name === "controller"
+        ? [`The controller process of cell ${victim} is killed`, "is killed", "killed"]
+        : [`The VM of the controller of cell ${victim} freezes`, "freezes with its VM", "frozen"];
+    const silent = at(happened.declaredMs);
     return {
       ...common,
-      title: `(a) The controller process of cell ${victim} is killed`,
-      description: `VMs that answer in two cells that grow alike. The controller of ${victim} is killed; ${lost}.`,
+      title: `(a) ${title}`,
+      description: `VMs that answer in two cells that grow alike. The controller of ${victim} ${does}; ${lost}.`,
       marks: [
-        { ...fault, text: `${victim}'s controller killed` },
+        { ...fault, text: `${victim}'s controller ${says}` },
+        ...(silent === null ? [] : [{ fromSecond: silent, toSecond: null, text: "found silent" }]),
         { fromSecond: fault.toSecond ?? fault.fromSecond, toSecond: null, text: "it answers again" },
       ],
     };
+  }
   const more = [
     { ms: happened.declaredMs, text: "declared dead" },
     { ms: happened.overMs, text: "its VMs are fenced" },

@@ -10,15 +10,17 @@ import { type Cloud, withCloud } from "../cloud/cloud.ts";
 import { provenance } from "../measure.ts";
 import { renderProvenance } from "../table.ts";
 import { renderChart } from "../trace-svg.ts";
-import { type Fault, type Happened, hostFault, killedController } from "./figure-6-faults.ts";
+import { type Fault, frozenController, type Happened, hostFault, killedController } from "./figure-6-faults.ts";
 import {
   type CellName,
   cells,
   chartOf,
   controllerFigures,
+  frozenFigures,
   hostFigures,
   jsonOf,
   type Plan,
+  type Run,
   type Trace,
   victim,
   vmsOf,
@@ -65,25 +67,29 @@ sfConfig extends { cell extends ${cell}; }
   return { main: "figure-6.sf", files: { "figure-6.sf": text } };
 }
 
-/** Submits one VM more at each of the moments; what is refused meanwhile is submitted again until it is taken. */
+/** What is refused meanwhile is submitted again until it is taken. */
+async function submit(client: Client, cell: CellName, count: number): Promise<void> {
+  for (const end = Date.now() + patienceMs; ; ) {
+    try {
+      await client.apply(cell, specification(cell, count), false);
+      return;
+    } catch (error) {
+      if (!(error instanceof CommandFailure) || Date.now() > end) throw error;
+      await sleep(300);
+    }
+  }
+}
+/** Submits one VM more at each of the moments. */
 async function grow(client: Client, cell: CellName, due: Submissions): Promise<void> {
   for (const [index, dueMs] of due.entries()) {
     await sleep(Math.max(0, dueMs - Date.now()));
-    for (const end = Date.now() + patienceMs; ; ) {
-      try {
-        await client.apply(cell, specification(cell, index + 1), false);
-        break;
-      } catch (error) {
-        if (!(error instanceof CommandFailure) || Date.now() > end) throw error;
-        await sleep(300);
-      }
-    }
+    await submit(client, cell, index + 1);
   }
 }
 
 /** The images and the first VM of each cell. Returns when these were submitted. */
 async function begin(client: Client, line: TimeLine): Promise<number> {
-  for (const cell of cells) await client.apply(cell, specification(cell, 0), false);
+  for (const cell of cells) await submit(client, cell, 0);
   for (const cell of cells)
     await line.event(
       `the image of ${cell} is there`,
@@ -120,7 +126,7 @@ async function traceOf({ testbed, client }: Cloud, line: TimeLine, plan: Plan, f
     await sleep(Math.max(0, faultMs - Date.now()));
     const now = Date.now();
     const answering = spellsOf(line.events(), []).filter((spell) => answersAt(spell, now));
-    return fault({ testbed, line, answering, darkMs: plan.darkIntervals * intervalMs, patienceMs });
+    return fault({ testbed, client, line, answering, darkMs: plan.darkIntervals * intervalMs, patienceMs });
   };
   const [happened] = await Promise.all([faultOnce(), ...cells.map((cell) => grow(client, cell, due))]);
   // What does not come back is drawn as it is.
@@ -140,8 +146,18 @@ async function traceOf({ testbed, client }: Cloud, line: TimeLine, plan: Plan, f
   };
 }
 
-async function traced(plan: Plan, fault: Fault, say: Say): Promise<Trace> {
-  return withCloud({ hosts: 3, servers: 2, ha: true }, async (cloud) => {
+interface Part {
+  readonly name: Run;
+  readonly fault: Fault;
+  readonly figures: (trace: Trace) => readonly Figure[];
+  /** Where the management runs. */
+  readonly cloud: Parameters<typeof withCloud>[0];
+}
+const asProcesses: Part["cloud"] = { hosts: 3, servers: 2, ha: true };
+const asVms: Part["cloud"] = { hosts: 3, servers: 2, profile: "small", timeoutMs: 1_200_000 };
+
+async function traced({ cloud: where, fault }: Part, plan: Plan, say: Say): Promise<Trace> {
+  return withCloud(where, async (cloud) => {
     const line = new TimeLine(cloud.client);
     try {
       return await traceOf(cloud, line, plan, fault, say);
@@ -155,15 +171,20 @@ async function run(options: BenchOptions): Promise<readonly Figure[]> {
   const { quick, say, into = join(cacheDirectory(), "figures") } = options;
   const plan = planOf(options);
   mkdirSync(into, { recursive: true });
-  const parts = [
-    { name: "controller", fault: killedController(victim), figures: controllerFigures },
-    { name: "host", fault: hostFault(cells), figures: hostFigures },
-  ] as const;
+  const parts: readonly Part[] = [
+    { name: "controller", fault: killedController(victim), figures: controllerFigures, cloud: asProcesses },
+    { name: "host", fault: hostFault(cells), figures: hostFigures, cloud: asProcesses },
+    // Minutes pass before the first cell is there.
+    ...(quick
+      ? []
+      : [{ name: "controller-vm", fault: frozenController(victim), figures: frozenFigures, cloud: asVms } as const]),
+  ];
   const lines: Figure[] = [];
-  for (const { name, fault, figures } of parts) {
+  for (const part of parts) {
+    const { name, figures } = part;
     const from = await provenance(quick);
     say(`${name}: a cloud with the first VM of each cell`);
-    const trace = await traced(plan, fault, (text) => say(`${name}: ${text}`));
+    const trace = await traced(part, plan, (text) => say(`${name}: ${text}`));
     const chart = chartOf(trace, name, renderProvenance(from, quick));
     const file = join(into, `figure-6-${name}`);
     writeFileSync(`${file}.svg`, renderChart(chart));
@@ -179,7 +200,8 @@ export const figure6: Bench = {
   method:
     "Two cells grow by one VM each at the same pace on three hosts, as fast as the machine booted their first ones. A VM counts from its first answer to a liveness probe " +
     "until its machine has ended, by the hosts' events; one sample a second. Run (a) kills the controller process of one " +
-    "cell, which its supervisor starts again. Run (b) takes a host's link down and kills everything on it, and gives it " +
+    "cell, which its supervisor starts again; once more with the management in VMs, where the VM of that controller is frozen, found by its liveness and " +
+    "started again. Run (b) takes a host's link down and kills everything on it, and gives it " +
     "back later. Nobody says a word of it: the HA Manager has the host's VMs fenced by the storage servers, so that none of them can write " +
     "any more, and they start elsewhere, as do VMs that were starting on it. A cell's own line has the pace of the submissions and the median delay from " +
     "before the fault. `--into DIR` says where the drawings go.",

@@ -41,12 +41,17 @@ export const processesOf = async (t: Testbed, member: string, pattern: string): 
   return stdout.split("\n").filter((line) => /^\d+$/.test(line));
 };
 
-/** Ends a VM's QEMU as a crash does. `uid`: of the VM. */
-export const killMachine = async (t: Testbed, host: string, uid: string): Promise<void> => {
+const signalMachine = async (t: Testbed, host: string, uid: string, signal: "KILL" | "STOP"): Promise<void> => {
   const [pid, ...more] = await processesOf(t, host, `^qemu-system.*guest=cells-${uid}-[0-9]+`);
   assert.ok(pid !== undefined && more.length === 0, `one QEMU of ${uid} on ${host}, not ${more.length + 1}`);
-  assert.equal((await t.exec(host, ["kill", "-KILL", pid])).code, 0);
+  assert.equal((await t.exec(host, ["kill", `-${signal}`, pid])).code, 0);
 };
+/** Ends a VM's QEMU as a crash does. `uid`: of the VM. */
+export const killMachine = (t: Testbed, host: string, uid: string): Promise<void> =>
+  signalMachine(t, host, uid, "KILL");
+/** Its QEMU is there and does nothing any more. */
+export const freezeMachine = (t: Testbed, host: string, uid: string): Promise<void> =>
+  signalMachine(t, host, uid, "STOP");
 
 /** Two machines of the cell `one`, the first of which pings the other all the time. */
 export const startPings = async (t: Testbed, file: string): Promise<void> => {
