@@ -166,6 +166,18 @@ export class Hand {
       before.push(frame!);
     }
   }
+  /** All that was sent to `victim` has come to it or was lost. After a flood its queue is full at times, and marks are lost too. */
+  async isOverAt(victim: Hand): Promise<void> {
+    for (;;) {
+      while ((await victim.next(20)) !== null);
+      const mark = `mark ${++marks}`;
+      await this.send(this.packet(victim, 17, udp(markPort, markPort, Buffer.from(mark))));
+      for (let frame = await victim.next(500); frame !== null; frame = await victim.next(500)) {
+        const isIp = frame.slice(24, 28) === "0800";
+        if (isIp && readFrame(frame).payload.subarray(8).toString() === mark) return;
+      }
+    }
+  }
   /** The frame passes: `victim` gets it once, from the gateway's MAC, otherwise as it was sent. */
   async passes(victim: Hand, frame: string, what: string): Promise<void> {
     await this.send(frame);
