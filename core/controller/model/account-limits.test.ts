@@ -279,6 +279,7 @@ test("what is dedicated to an account or a domain that is deleted is released on
     200,
     "what is there already stands against nothing",
   );
+  assert.deepEqual([left("a1"), dedicated()], [3, ["h1", "h2", "h3"]], "nor do changes meanwhile release it");
   root.endAll();
   assert.deepEqual([left("a1"), dedicated()], [0, ["h2", "h3"]]);
   ends("d1", "ROOT/acme", "domain");
