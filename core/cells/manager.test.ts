@@ -401,3 +401,17 @@ test("the mode of a cell's networks is its own for good, also where its record i
   lost.report({ kind: "found", controllers: found === undefined ? [] : [found] });
   assert.equal(lost.work()[0]?.services.networkMode, "EDGE");
 });
+
+test("a cell that ends is told what its pools have now, and nothing once its parent does not know it any more", () => {
+  const pools = (vms: readonly string[]) => ({ pools: [{ uid: uid("s-1-5"), reason: null, vms: vms.map(uid) }] });
+  const world = new World().want("s-1", "web.shop", shop, pools(["s-1-9"]));
+  world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
+  world.want("s-1", "web.shop", shop, { ...pools([]), ending: true });
+  assert.deepEqual([world.life()?.ending, world.life()?.pools], [true, pools([]).pools]);
+  world.want("s-1", "web.shop", shop, { ending: true });
+  assert.deepEqual([world.life()?.ending, world.life()?.pools], [true, undefined], "all is given back");
+  const byHand = new World().want("s-1", "web.shop", shop, pools(["s-1-9"]));
+  byHand.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
+  byHand.want("s-1", null);
+  assert.deepEqual([byHand.life()?.ending, byHand.life()?.pools], [true, undefined]);
+});

@@ -438,8 +438,10 @@ function advance(state: CellManagerState, before: CellRecord): void {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
     const nothing = { amount: noUsage, serial: 0, answered: 0, refusal: null };
     const initial = wanted === undefined ? { uid: record.uid, model: {}, grant: nothing } : lifeOf(wanted.document);
-    const { unguarded: _unguarded, ...last } = told ?? initial;
-    desire(state.outbox, controller, lifeKey, { ...last, ...guard, ending: true });
+    const { unguarded: _unguarded, pools: _before, ...last } = told ?? initial;
+    // It waits for what its pools have. Where its parent does not know it any more nobody says a word of that again.
+    const pools = wanted?.document.pools === undefined ? {} : { pools: wanted.document.pools };
+    desire(state.outbox, controller, lifeKey, { ...last, ...pools, ...guard, ending: true });
   } else desire(state.outbox, controller, lifeKey, null);
   say(state, record.client, record.uid, stateOf(state, record, life));
 }

@@ -91,7 +91,10 @@ function desireEnds(state: ControllerState, desires: Desires): void {
     const key = `cell/${uid}`;
     if (!deleting || mayTakeBack(state, key)) continue;
     const last = desiredCell.of(desiredNow(state, cellManager, key), uid) ?? lastOfNone(state, uid, path);
-    if (last !== null) addDesire(desires, cellManager, key, { ...last, ending: true } satisfies DesiredCell);
+    if (last === null) continue;
+    // Which hosts its pools have yet is said until the last is given back: it waits for that.
+    const { pools: _before, ...rest } = last;
+    addDesire(desires, cellManager, key, { ...rest, ...given(state, uid), ending: true } satisfies DesiredCell);
   }
 }
 

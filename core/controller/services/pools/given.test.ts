@@ -191,3 +191,17 @@ test("how a pool's hosts are to be used is told to Placers, until its owner take
   root.hearPools("shop", [{ name: "a" }]);
   assert.deepEqual(wishes(), [[undefined, undefined, undefined, undefined, undefined]]);
 });
+
+test("a cell that ends hears which hosts its pools have until the last is given back", () => {
+  const root = cloud();
+  root.hearPools("shop", [{ name: "a", enabled: true }]);
+  root.hearPools("shop", [{ name: "a", enabled: true }]);
+  root.ask({ method: "DELETE", path: "root/cells/shop" });
+  assert.deepEqual(given(root, "shop"), ["a has one "]);
+  root.hearPools("shop", []);
+  root.hearStanding("h1", ["x-1"]);
+  assert.deepEqual(given(root, "shop"), ["a has one x-1"], "somebody stands there yet");
+  root.hearStanding("h1", []);
+  root.hearPools("shop", []);
+  assert.deepEqual([told(root), given(root, "shop")], [["h1 large", "h2 large"], []]);
+});
