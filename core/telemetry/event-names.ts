@@ -184,6 +184,8 @@ export const eventNames = {
   "host/administered": "the operator lets a host take VMs, or lets it take no more",
   "host/dedicated": "a host is one domain's or account's from now on",
   "pools/taken": "a host goes into a pool: which, of what flavour, and whose pool it is",
+  "pools/kept":
+    "the root controller's store is older than what a Placer has of a host: of which flavour it is, and whose PoolHost has it",
   "pools/given-back": "a host has left a pool, and is its flavour's again",
   "host/pooled": "a host is of a flavour from now on (null: of none any more), and in which pool",
   "host/released": "a host is everybody's again",

@@ -292,6 +292,14 @@ const dead = (performance: Performance): void => {
   sayPowerIsOff(installation, host, installation.kernel.random.fork(`operator ${installation.kernel.clock.nowMs}`));
 };
 
+/** A shorter history with fewer hosts would fail otherwise because its operator writes of one that is not there. */
+const onHost =
+  (perform: (performance: Performance) => void) =>
+  (performance: Performance): void => {
+    hostOf(performance);
+    perform(performance);
+  };
+
 /** The operator has it in maintenance for a while; with a root cell alone. */
 const drain = (performance: Performance): void => {
   const { steps, installation, args, forMs } = performance;
@@ -364,10 +372,13 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   recover: ({ installation, args: [user = ""] }) => installation.visitors.recover(user),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
-  dedicate: ({ steps, args, forMs }) => steps.administration.dedicated(args, (end) => steps.lasting(forMs, end)),
-  flavor: ({ steps, args: [host = "", how] }) => steps.administration.flavor(host, how === "drained"),
-  unflavor: ({ steps, args: [host = ""], forMs }) =>
+  dedicate: onHost(({ steps, args, forMs }) =>
+    steps.administration.dedicated(args, (end) => steps.lasting(forMs, end)),
+  ),
+  flavor: onHost(({ steps, args: [host = "", how] }) => steps.administration.flavor(host, how === "drained")),
+  unflavor: onHost(({ steps, args: [host = ""], forMs }) =>
     steps.administration.leave(host, (end) => steps.lasting(forMs, end)),
+  ),
   drain,
   move: ({ steps, args: [path = "", host = ""] }) => steps.administration.move(path, host),
   pause,

@@ -10,6 +10,7 @@ import type { CellPolicy, DesiredConnection, DesiredVm } from "../../documents/v
 import { isObject, log, sameJson, toJson } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
 import type { Run, RunDisk, VmRecord } from "../records.ts";
+import { takeKeptPooled } from "../services/pools/kept-pools.ts";
 import {
   type ControllerState,
   cellManager,
@@ -242,7 +243,9 @@ export function olderDue(state: ControllerState, peer: PeerName): void {
 export function takeKept(state: ControllerState, peer: PeerName, key: string, value: Json): void {
   if (!isObject(value)) return;
   const [kind = "", name = ""] = key.split("/");
-  if (!state.forkedAt.has(peer)) {
+  const isForkedAt = state.forkedAt.has(peer);
+  if (isForkedAt || (state.hasLost && !state.hasHeardAll)) takeKeptPooled(state, peer, key, value);
+  if (!isForkedAt) {
     // It holds what this store took back long ago. What another store of this cell gave out stays, for an operator to look at.
     if (state.olderPeers.has(peer) && isOwn(state, name) && desiredNow(state, peer, key) === undefined)
       takeBack(state, peer, key);

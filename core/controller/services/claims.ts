@@ -90,6 +90,18 @@ export function desireClaims(state: ControllerState): void {
 const claimIn = (what: string | null): Omit<DesiredClaim, "host" | "epoch"> =>
   what === null ? { rule: null, pooled: null } : JSON.parse(what);
 
+/** A word of a store that was lost, which a Placer keeps. @returns whether it is later than what is known here, and is no lie */
+export function takeKeptClaim(state: ControllerState, host: HostName, kept: Omit<DesiredClaim, "host">): boolean {
+  const { epoch, ...what } = kept;
+  const known = state.claims.get(host)?.epoch ?? -1;
+  if (epoch <= known || epoch - known > mostAhead) return false;
+  save(state, host, { epoch, what: JSON.stringify(what) });
+  return true;
+}
+/** Of which flavour it is by its claim; null: of none. While a store is whole that is what the model says. */
+export const claimedFlavor = ({ claims }: ControllerState, host: HostName): string | null =>
+  claimIn(claims.get(host)?.what ?? null).pooled?.flavor ?? null;
+
 /** Keys under which something is said to this model's hosts. */
 export const claimKeys = ({ claims }: ControllerState): readonly string[] => [...claims.keys()].map(claimKey);
 /** Hosts that say which epoch they have taken. */

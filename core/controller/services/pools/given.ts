@@ -82,10 +82,14 @@ export function vmsAt(state: ControllerState, cell: Cell, host: HostName, tag: s
   return [...all].sort();
 }
 
-const save = (state: ControllerState, record: PooledRecord): void => {
+export const save = (state: ControllerState, record: PooledRecord): void => {
   if (sameJson(toJson(state.pooled.get(record.uid) ?? {}), toJson(record))) return;
   state.pooled.set(record.uid, record);
   write(state.outbox, `${pooledPrefix}${record.uid}`, record);
+};
+export const drop = (state: ControllerState, uid: Uid): void => {
+  state.pooled.delete(uid);
+  write(state.outbox, `${pooledPrefix}${uid}`, null);
 };
 
 /** What is to be known of accounts, of which more is said where they are granted what they ask for. */
@@ -163,8 +167,7 @@ function leave(state: ControllerState, cell: Cell, record: PooledRecord): void {
   const { uid, host, flavor } = record;
   if (record.enabled) save(state, { ...record, enabled: false });
   else if (vmsAt(state, cell, host, tagOf(flavor, record))?.length === 0) {
-    state.pooled.delete(uid);
-    write(state.outbox, `${pooledPrefix}${uid}`, null);
+    drop(state, uid);
     log(state.outbox, "pools/given-back", { uid, host, flavor });
   }
 }

@@ -7,6 +7,7 @@ import { changeFlavor } from "../../../../model/cell/tenants/pools/flavors.ts";
 import { mostAllowed, mostOfferings } from "../../../../model/cell/tenants/pools/offerings.ts";
 import type { Diagnostic } from "../../../../model/diagnostics/diagnostic.ts";
 import { type ControllerState, recordAt } from "../../state.ts";
+import { claimedFlavor } from "../claims.ts";
 import { hostElements, hostOf, isRoot } from "../hosts.ts";
 import { givenOf, hasPools, nameOf } from "./asked.ts";
 import { flavorsAt, flavorsOf, vmsAt } from "./given.ts";
@@ -135,7 +136,9 @@ function flavorRefusals(state: ControllerState, cell: Cell, joining: string | un
     const vms = isNew ? [] : vmsAt(state, state.cell ?? cell, host, null);
     const { flavor = null } = element;
     const is = isNew ? "disabled" : (was?.state ?? "enabled");
-    const whole = { state: is, flavor: was?.flavor ?? null, zone: null, vms: vms ?? [] };
+    // It was of that flavour by a word that a lost store had given: whatever stands there by now, it only stays what it is.
+    const stays = flavor !== null && claimedFlavor(state, host) === flavor;
+    const whole = { state: is, flavor: stays ? flavor : (was?.flavor ?? null), zone: null, vms: vms ?? [] };
     const outcome = changeFlavor(flavors, { ...whole, name: host }, pools.get(host) ?? null, flavor);
     if (!outcome.ok) return [told(element, outcome.refused.why, outcome.refused.hint, "x.flavor")];
     if (flavor === null || flavor === whole.flavor || vms !== null) return [];
