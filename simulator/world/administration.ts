@@ -44,8 +44,11 @@ export class Administration {
 
   /** What the root cell's document has of hosts. */
   elements(): JsonObject {
+    // A text that dedicates a host names it: after a loss the root controller has no elements that it wrote by itself.
+    const dedicated = [...this.#dedications.keys()].map((host) => [host, { "x.type": "Host" }] as const);
+    const all: JsonObject = { ...Object.fromEntries(dedicated), ...this.#hosts };
     const hosts: JsonObject = {
-      ...(Object.keys(this.#hosts).length === 0 ? {} : { hosts: { ...this.#hosts } }),
+      ...(Object.keys(all).length === 0 ? {} : { hosts: all }),
       ...(this.#flavors === null ? {} : { flavors: this.#flavors, offerings }),
       ...Object.fromEntries(this.#services),
     };
