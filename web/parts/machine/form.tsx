@@ -3,7 +3,7 @@ import { ownerText } from "../../../model/cell/tenants/dedication/dedication.ts"
 import { implicitModes } from "../../../model/cell/tenants/dedication/implicit.ts";
 import { ask } from "../../data/api.ts";
 import { type OwnedZone, type WantedMachine, zonesIn } from "../../state/cell/machine.ts";
-import { elementsIn } from "../../state/known.ts";
+import { cellsIn, elementsIn } from "../../state/known.ts";
 import { Failed } from "../act.tsx";
 import { useAsked, useKnown } from "../use-known.ts";
 
@@ -86,9 +86,14 @@ interface Where {
 }
 /** Whoever may not ask has no zone to choose from. */
 function useWhere(cell: string): Where {
-  const asked = useAsked(cell, async () =>
-    zonesIn((await ask("listDedications", "GET", `/dedications?cell=${encodeURIComponent(cell)}`)).value),
-  );
+  const isThere = cellsIn(useKnown().followed)?.some((each) => each.cell === cell) ?? null;
+  const asked = useAsked(`${cell} ${isThere}`, async () => {
+    if (isThere === null) return [];
+    const of = isThere ? `?cell=${encodeURIComponent(cell)}` : "";
+    const { value } = await ask("listDedications", "GET", `/dedications${of}`);
+    // One that is not there yet will be of whoever makes it; of the operator, who alone is told UIDs, nothing is dedicated to that account.
+    return zonesIn(isThere ? value : value.filter(({ uid }) => uid === undefined));
+  });
   const [zone, setZone] = useState("");
   const [group, setGroup] = useState("");
   const owned = asked.value ?? [];
