@@ -19,6 +19,8 @@ export interface BeatsState {
   readonly sent: Map<number, number>;
   /** Silence counts from here on; null: it does not. */
   sinceMs: number | null;
+  /** How often it was given time to hear somebody after it had stood still, since anybody heard it. */
+  listens: number;
   /** When the timer is due; null: it is not set. */
   dueMs: number | null;
   /** This host's part in Presence believes that it is itself cut off. */
@@ -49,6 +51,7 @@ export const restoreBeats = ({ desiredAt }: Restored): BeatsState => {
     to: new Map(known.map(([peer]) => [peer, { ackedMs: null }])),
     sent: new Map(),
     sinceMs: null,
+    listens: 0,
     dueMs: null,
     doubts: false,
     isolated: new Set(),

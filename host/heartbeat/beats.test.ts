@@ -77,17 +77,17 @@ test("what was never said, or is acknowledged by a server where nothing of this 
   assert.deepEqual(room.lost, [uid("a")]);
 });
 
-test("a Host Manager that stood still, or has started anew, counts anew: nobody was asked in that time", () => {
+test("a Host Manager that stood still leaves that time out, and one that has started counts anew: nobody was asked meanwhile", () => {
   const room = new Room([machine("a", "10.0.2.1")]);
   room.hear();
   room.until(4000);
   room.answer(s1, 2);
+  // 3 s later its timer was due, and it stood still for 33 s from then on.
   room.state.now = 40_000;
   room.settle();
+  room.until(45_900);
   assert.deepEqual(room.lost, []);
-  room.until(48_000);
-  assert.deepEqual(room.lost, []);
-  room.until(50_000);
+  room.until(46_100);
   assert.deepEqual(room.lost, [uid("a")]);
   const beat = { boot: 7, count: 40 };
   const again = new Room([machine("a", "10.0.2.1")], {
@@ -97,6 +97,79 @@ test("a Host Manager that stood still, or has started anew, counts anew: nobody 
   again.hear();
   again.until(9900);
   assert.deepEqual([again.sent[0], again.lost], ['agent.s1 {"boot":7,"count":41}', []]);
+});
+
+test("one that stands still again and again is heard by nobody all the same, and ends what writes", () => {
+  for (const lateMs of [0, 1900, 2100, 3000, 10_000, 60_000]) {
+    const room = new Room([machine("a", "10.0.2.1")]);
+    room.hear();
+    room.until(4000);
+    room.answer(s1, 2);
+    // What is due in 9 s comes with three timers, and no more than two seconds beside them are for listening.
+    room.until(4000 + 11_000 + 5 * lateMs, lateMs);
+    assert.deepEqual(room.lost, [uid("a")], `each timer ${lateMs} ms late`);
+  }
+});
+
+test("one that stands still again and again, and is answered while it does, ends nothing", () => {
+  for (const lateMs of [2100, 10_000, 60_000]) {
+    const room = new Room([machine("a", "10.0.2.1")]);
+    room.hear();
+    let said = 0;
+    // What was said when it woke up last was made durable, and the answer has lain there since.
+    room.until(40 * lateMs, lateMs, () => {
+      if (said > 0) room.answer(s1, said);
+      said = room.state.beats.count;
+    });
+    assert.deepEqual(room.lost, [], `each timer ${lateMs} ms late`);
+  }
+});
+
+test("after it stood still it listens before it ends anything, though it was about to: what answers it lies unread", () => {
+  const cut = (): Room => {
+    const room = new Room([machine("a", "10.0.2.1")]);
+    room.hear();
+    room.until(4000);
+    room.answer(s1, 2);
+    room.until(12_900);
+    assert.deepEqual(room.lost, []);
+    room.state.now = 60_000;
+    room.settle();
+    assert.deepEqual(room.lost, []);
+    return room;
+  };
+  const alone = cut();
+  alone.until(60_900);
+  assert.deepEqual(alone.lost, []);
+  alone.until(61_100);
+  assert.deepEqual(alone.lost, [uid("a")]);
+  // It stands still while it listens: once more, and then no more.
+  const twice = cut();
+  twice.state.now = 90_000;
+  twice.settle();
+  assert.deepEqual(twice.lost, []);
+  twice.state.now = 120_000;
+  twice.settle();
+  assert.deepEqual(twice.lost, [uid("a")]);
+  // Each time that somebody hears it again it may stand still as often.
+  const heard = cut();
+  heard.state.now = 90_000;
+  heard.settle();
+  heard.answer(s1, heard.state.beats.count);
+  heard.until(98_900);
+  heard.state.now = 150_000;
+  heard.settle();
+  heard.state.now = 180_000;
+  heard.settle();
+  assert.deepEqual(heard.lost, []);
+  heard.hear("h2", "h3");
+  heard.settle();
+  heard.hear();
+  heard.state.now = 210_000;
+  heard.settle();
+  assert.deepEqual(heard.lost, []);
+  heard.until(211_100);
+  assert.deepEqual(heard.lost, [uid("a")]);
 });
 
 test("as long as it is not known whose addresses its disks are at nothing is taken back", () => {

@@ -59,13 +59,14 @@ export class Room {
     this.state.succession.heard.clear();
     for (const name of hosts) this.state.succession.heard.set(name as HostName, 1);
   }
-  /** Time passes up to here, with the timer whenever it is due. */
-  until(ms: number): void {
+  /** Time passes up to here, with the timer whenever it is due, or so much later. @param woke what it reads then */
+  until(ms: number, lateMs = 0, woke = (): void => undefined): void {
     this.settle();
-    while (this.timerMs !== null && this.timerMs <= ms) {
-      this.state.now = this.timerMs;
+    while (this.timerMs !== null && this.timerMs + lateMs <= ms) {
+      this.state.now = this.timerMs + lateMs;
       this.timerMs = null;
       this.settle();
+      woke();
     }
     this.state.now = ms;
   }

@@ -15,11 +15,18 @@ import type { BeatsState } from "./beats-state.ts";
  * hosts either, others are about to take its machines' volumes away and start them elsewhere: it ends those of them that write. That
  * keeps what such a machine still says, and what is lost of its writes, short. It is no fence: nobody counts on it (decision 95).
  *
- * A Host Manager that starts, or that stood still itself, begins to count anew: nobody's silence was heard in that time.
+ * A Host Manager that starts begins to count anew. Of one that stood still the time for which it did is left out, and no more: nobody's
+ * silence was heard in it, but one that stands still now and then, unheard all the while, is to end them as well (decision 232).
  */
 export const beatTimer = "beat";
 /** A timer that comes so much too late: this process stood still. */
 const stoodStillMs = 2_000;
+/**
+ * Whoever stood still has so long to hear somebody before it ends anything, and again if it stood still in that time, too: what came
+ * meanwhile lies unread when its timer comes. Then it ends them, however late it is.
+ */
+const listenMs = 1_000;
+const mostListens = 2;
 const mostUnanswered = 10;
 const isolatedReason =
   "no storage server had heard its host for 9 s, nor did that hear most of the other hosts, so it was ended";
@@ -42,7 +49,9 @@ export const hearBeat = ({ beats }: HostState, self: HostName, from: PeerName, k
   const server = beats.to.get(from);
   const said = desiredBeat.of(value);
   const sentMs = said === null ? undefined : beats.sent.get(said.count);
-  if (server !== undefined && sentMs !== undefined) server.ackedMs = Math.max(server.ackedMs ?? 0, sentMs);
+  if (server === undefined || sentMs === undefined) return;
+  if (sentMs > heardMs(beats)) beats.listens = 0;
+  server.ackedMs = Math.max(server.ackedMs ?? 0, sentMs);
 };
 
 /**
@@ -54,11 +63,10 @@ export const settleBeats = (state: HostState, self: HostName, effects: Effect[])
   // It is not known yet whose addresses its disks are at.
   if (state.peerAddresses === null) return false;
   const servers = beats.wanted && presence.boot !== null ? serversOf(state) : new Set<PeerName>();
-  const stoodStill = beats.dueMs !== null && now - beats.dueMs > stoodStillMs;
-  if (stoodStill) beats.sinceMs = now;
+  if (beats.dueMs !== null && now - beats.dueMs > stoodStillMs) leaveOut(beats, now - beats.dueMs, now);
   for (const peer of beats.to.keys()) if (!servers.has(peer)) leave(beats, self, peer, effects);
   if (servers.size === 0) {
-    [beats.sinceMs, beats.dueMs] = [null, null];
+    [beats.sinceMs, beats.dueMs, beats.listens] = [null, null, 0];
     return false;
   }
   const isNew = [...servers].some((peer) => beats.to.get(peer) === undefined);
@@ -68,7 +76,7 @@ export const settleBeats = (state: HostState, self: HostName, effects: Effect[])
     effects.push({ kind: "subscribe", to, prefix: actualKey(hostPeer(self), beatKey) });
   }
   // Whom nothing was said to yet has not been silent.
-  if (beats.sinceMs === null || isNew) beats.sinceMs = now;
+  if (beats.sinceMs === null || isNew) [beats.sinceMs, beats.listens] = [now, 0];
   if (isNew || beats.sentMs === null || now - beats.sentMs >= everyBeatMs) say(state, servers, effects);
   const isolates = isolate(state, effects);
   if (beats.dueMs === null || beats.dueMs <= now) {
@@ -79,6 +87,16 @@ export const settleBeats = (state: HostState, self: HostName, effects: Effect[])
     effects.push({ kind: "timer", name: beatTimer, afterMs });
   }
   return isolates;
+};
+
+/** It stood still for so long: what it was heard of, and what may still be acknowledged, was said that much later by its own time. */
+const leaveOut = (beats: BeatsState, stoodMs: number, now: number): void => {
+  for (const [count, sentMs] of beats.sent) beats.sent.set(count, sentMs + stoodMs);
+  beats.sinceMs = heardMs(beats) + stoodMs;
+  const leastMs = now + listenMs - lateMs;
+  if (beats.sinceMs >= leastMs || beats.listens >= mostListens) return;
+  beats.sinceMs = leastMs;
+  beats.listens += 1;
 };
 
 const say = ({ beats, now, presence }: HostState, servers: ReadonlySet<PeerName>, effects: Effect[]): void => {
@@ -105,7 +123,9 @@ export const heardMs = ({ to, sinceMs }: BeatsState): number =>
 
 const isolate = (state: HostState, effects: Effect[]): boolean => {
   const { beats, now, records } = state;
-  if (now - heardMs(beats) < lateMs || hearsMost(state)) return false;
+  const hears = hearsMost(state);
+  if (hears) beats.listens = 0;
+  if (hears || now - heardMs(beats) < lateMs) return false;
   const ended: Uid[] = [];
   for (const [vm, { stage, vm: desired }] of records)
     if (stage === "running" && endsUnheard(beats, desired) && !beats.isolated.has(vm)) ended.push(vm);
