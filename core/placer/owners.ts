@@ -102,8 +102,8 @@ const withoutHost = ({ host: _host, ...pooled }: DesiredPooled): Pooled => poole
  */
 export function sayStandings(state: PlacerState): void {
   const { outbox, hosts, usage, silent, told } = state;
-  // Before all have been heard nobody knows how many are left, and what was said before the start stays so.
-  if (silent.size === 0) {
+  // Before all have been heard nobody knows how many are left, nor before the operator's words are here, and what was said before the start stays so.
+  if (silent.size === 0 && state.isToldAll) {
     const said: SaidSystemHosts = shortOf(state) ?? { enough: true };
     publishValue(outbox, actualKey(rootController, shortKey), said);
   }

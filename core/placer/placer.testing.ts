@@ -61,6 +61,7 @@ export function world(names: readonly string[]) {
     for (const [key, value] of administered) input({ kind: "desired", from: peerName("controller.root"), key, value });
     for (const [key, value] of wanted) input({ kind: "desired", from: shop, key, value });
     input({ kind: "start" });
+    input({ kind: "complete", peer: peerName("controller.root") });
     for (const name of names) if (!alive.has(name)) say(name, null);
     for (const [name, value] of [...alive]) say(name, value);
   };

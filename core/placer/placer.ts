@@ -116,6 +116,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     silent: new Set(hosts),
     heard: new Set(),
     hasQuorum: false,
+    isToldAll: false,
     waiting: new Set(),
     refused: new Set(),
     retries: 0,
@@ -148,6 +149,7 @@ function take(state: PlacerState, input: Input): void {
   else if (input.kind === "actual" && input.key.startsWith(takenKey("" as Uid))) takeTaken(state, input);
   else if (input.kind === "actual") noteDeath(state, takeDeath(state.deaths, input.from, input.key, input.value));
   else if (input.kind === "timer" && input.name === sliceTimer) workOn(state);
+  else if (input.kind === "complete") state.isToldAll ||= input.peer === rootController;
   else if (input.kind === "reachable") {
     const view = state.hosts.get(input.peer);
     const first = state.silent.delete(input.peer);

@@ -42,6 +42,11 @@ export interface PlacerState {
    */
   readonly heard: Set<PeerName>;
   hasQuorum: boolean;
+  /**
+   * The root controller has said all that it desires since the start. A store that was lost does not have what the operator says of hosts,
+   * and of how many are to be left.
+   */
+  isToldAll: boolean;
   /** In order of arrival. */
   readonly waiting: Set<Uid>;
   /** Of these, of whom is said which host refuses them, and why. */

@@ -352,3 +352,47 @@ test("the first HA Manager is told by whichever Placer that too few hosts are le
   root.crash();
   assert.deepEqual(told(), { settings: { maxRetries: 3 } });
 });
+
+test("a Placer that is away holds no alert up that the others say is over, and takes none back", () => {
+  const root = rootWith(["h1"], secondPlacer);
+  root.step({ kind: "request", id: 1, request: { method: "HA" } });
+  const told = (): unknown => root.desired.get(peerName("ha-manager"))?.get(settingsKey);
+  const say = (peer: string, value: JsonObject | null): unknown =>
+    root.step({ kind: "actual", from: peerName(peer), key: "controller.root/short", value });
+  const reach = (peer: string, reachable: boolean): unknown =>
+    root.step({ kind: "reachable", peer: peerName(peer), reachable });
+  const short = { kept: 2, left: 1 };
+  for (const peer of ["placer", "placer.2"]) reach(peer, true);
+  say("placer", short);
+  say("placer.2", short);
+  say("placer", { enough: true });
+  assert.deepEqual(told(), { settings: {}, short }, "that one is there, and finds too few");
+  reach("placer.2", false);
+  assert.equal(told(), undefined, "what it said last is of then");
+  say("placer", short);
+  assert.deepEqual(told(), { settings: {}, short });
+  reach("placer", false);
+  assert.deepEqual(told(), { settings: {}, short }, "nobody is there who could say that it is over");
+  root.crash();
+  for (const peer of ["placer", "placer.2"]) reach(peer, false);
+  assert.deepEqual(told(), { settings: {}, short }, "nor after a start");
+  reach("placer", true);
+  assert.deepEqual(told(), { settings: {}, short }, "it has just started");
+  say("placer", { enough: true });
+  assert.equal(told(), undefined);
+});
+
+test("of two Placers that have not been tried yet since a start each is waited for before an alert ends", () => {
+  const root = rootWith(["h1"], secondPlacer);
+  root.step({ kind: "request", id: 1, request: { method: "HA" } });
+  const told = (): unknown => root.desired.get(peerName("ha-manager"))?.get(settingsKey);
+  const say = (peer: string, value: JsonObject): unknown =>
+    root.step({ kind: "actual", from: peerName(peer), key: "controller.root/short", value });
+  const short = { kept: 2, left: 1 };
+  say("placer.2", short);
+  root.crash();
+  say("placer", { enough: true });
+  assert.deepEqual(told(), { settings: {}, short });
+  say("placer.2", { enough: true });
+  assert.equal(told(), undefined);
+});

@@ -263,11 +263,17 @@ export function desireHosts(state: ControllerState, desires: Desires): void {
       addDesire(desires, peer, settingsKey, { settings, ...more } satisfies DesiredSettings);
   }
 }
-/** By the Placer that finds fewest hosts left. As long as one says nothing, as after a start of either, what was told before stays. */
+/**
+ * By the Placer that finds fewest hosts left. Each counts all hosts, whoever's VMs are there. What one that is away said last counts no more:
+ * the alert would outlast its cause for as long as that one is silent. As long as one that may be there has said nothing, as after a start
+ * of either, or none is there, what was told before stays.
+ */
 function shortIn(state: ControllerState, cell: Cell): SystemHostsShort | undefined {
-  const said = [...placersOf(cell)].map((peer) => actualOf(actualShort, state, peer, shortKey));
+  const there = [...placersOf(cell)].filter((peer) => state.reachable.get(peer) !== false);
+  const said = there.map((peer) => actualOf(actualShort, state, peer, shortKey));
   const told = desiredSettings.of(desiredNow(state, haManager, settingsKey) ?? null)?.short;
   const short = said.flatMap((each) => (each === undefined || "enough" in each ? [] : [each]));
-  const all = told !== undefined && said.includes(undefined) ? [...short, told] : short;
+  const mayStay = there.length === 0 || said.includes(undefined);
+  const all = told !== undefined && mayStay ? [...short, told] : short;
   return all.sort((one, other) => one.left - other.left)[0];
 }

@@ -132,7 +132,8 @@ test("the root controller hears as long as fewer are left than are to be, once a
   assert.deepEqual(said(), { enough: true });
 });
 
-test("who has not heard all hosts since its start does not say that too few are left", () => {
+/** One that starts, with two hosts: each input, and what it said last. */
+function starting() {
   const peers = ["h1", "h2"].map((name) => peerName(`host.${name}`));
   const service = createPlacer({ self: peerName("placer"), hosts: peers });
   const state = service.restore({ records: new Map(), desiredAt: new Map() });
@@ -141,15 +142,41 @@ test("who has not heard all hosts since its start does not say that too few are 
     for (const effect of service.step(state, input, { ms: 0, wallMs: 0 }).effects)
       if (effect.kind === "publish" && effect.key === "controller.root/short") said = effect.value;
   };
-  step({ kind: "desired", from: root, key: "settings", value: { settings: { systemHosts: 2 } } });
+  const hear = (name: string): void => {
+    step({ kind: "actual", from: peerName(`host.${name}`), key: "host", value: toJson(host(name)) });
+    step({ kind: "reachable", peer: peerName(`host.${name}`), reachable: true });
+  };
+  const keep = (settings: JsonObject): void =>
+    step({ kind: "desired", from: root, key: "settings", value: { settings } });
+  return { step, hear, keep, said: () => said };
+}
+
+test("who has not heard all hosts since its start does not say that too few are left", () => {
+  const { step, hear, keep, said } = starting();
+  keep({ systemHosts: 2 });
   step({ kind: "start" });
-  step({ kind: "actual", from: peerName("host.h1"), key: "host", value: toJson(host("h1")) });
-  step({ kind: "reachable", peer: peerName("host.h1"), reachable: true });
-  assert.equal(said, undefined);
+  step({ kind: "complete", peer: root });
+  hear("h1");
+  assert.equal(said(), undefined);
   step({ kind: "reachable", peer: peerName("host.h2"), reachable: false });
-  assert.deepEqual(said, { kept: 2, left: 1 }, "that one is away");
-  step({ kind: "desired", from: root, key: "settings", value: { settings: { systemHosts: 7, lastHostS: "x" } } });
-  assert.deepEqual(said, { kept: 2, left: 1 }, "what cannot be read takes nothing back");
+  assert.deepEqual(said(), { kept: 2, left: 1 }, "that one is away");
+  keep({ systemHosts: 7, lastHostS: "x" });
+  assert.deepEqual(said(), { kept: 2, left: 1 }, "what cannot be read takes nothing back");
+});
+
+test("one that lost its store says nothing before the root controller has said all that it desires: not that enough are left", () => {
+  const { step, hear, keep, said } = starting();
+  step({ kind: "start" });
+  hear("h1");
+  hear("h2");
+  assert.equal(said(), undefined);
+  step({ kind: "complete", peer: peerName("controller.a") });
+  assert.equal(said(), undefined, "that of another cell knows nothing of hosts");
+  keep({ systemHosts: 2 });
+  step({ kind: "desired", from: root, key: "host/h2", value: { host: "h2", state: "disabled" } });
+  assert.equal(said(), undefined, "more may come");
+  step({ kind: "complete", peer: root });
+  assert.deepEqual(said(), { kept: 2, left: 1 });
 });
 
 test("of a VM that has its place here this Placer's own word counts, whatever its host says that it asks for", () => {
