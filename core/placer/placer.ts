@@ -265,20 +265,31 @@ function takeAdministered(state: PlacerState, key: string, value: Json): void {
   retry(state);
 }
 
+/** What cannot be read is no word, and takes none back. */
+const refuseUnread = (state: PlacerState, from: PeerName, key: string): void =>
+  log(state.outbox, "document/refused", { from, key, why: "it is malformed" });
+
 function takeDesired(state: PlacerState, client: PeerName, key: string, value: Json): void {
   if (key.startsWith(hostKey("" as HostName))) {
     takeAdministered(state, key, value);
     return;
   }
   if (key === spareKey) {
-    state.spareHosts = (value === null ? null : desiredSpare.of(value))?.hosts ?? 0;
+    const said = value === null ? null : desiredSpare.of(value);
+    if (said === null && value !== null) {
+      refuseUnread(state, client, key);
+      return;
+    }
+    state.spareHosts = said?.hosts ?? 0;
     retry(state, true);
     return;
   }
   if (key === settingsKey) {
     const said = value === null ? null : desiredPlacementSettings.of(value);
-    // What cannot be read is no word, and takes none back.
-    if (said === null && value !== null) return;
+    if (said === null && value !== null) {
+      refuseUnread(state, client, key);
+      return;
+    }
     state.settings = said?.settings ?? {};
     state.offerings = said?.offerings ?? [];
     if (state.started) publishOffers(state);

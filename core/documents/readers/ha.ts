@@ -4,6 +4,7 @@ import {
   count,
   document,
   either,
+  integer,
   list,
   nullable,
   number,
@@ -92,7 +93,7 @@ export const desiredAlerts = document(object<DesiredAlerts>({ alerts: list(toldA
 export const desiredPower = document(object<DesiredPower>({ host: hostText, boot: count, cut: yes }), {
   key: { field: "host", of: ({ host }: { readonly host: string }) => host },
 });
-const bounded = (name: HaSettingName) => optional(number(haSettings[name].least, haSettings[name].most));
+const bounded = (name: HaSettingName) => integer(haSettings[name].least, haSettings[name].most);
 const systemHostsShort = object<SystemHostsShort>({ kept: count, left: count });
 const enough = object<Extract<SaidSystemHosts, { readonly enough: true }>>({ enough: oneOf(true) });
 export const actualShort = document<SaidSystemHosts>(
@@ -101,24 +102,22 @@ export const actualShort = document<SaidSystemHosts>(
 export const desiredSettings = document(
   object<DesiredSettings>({
     settings: object<ManagerSettings>({
-      syncInterval: bounded("syncInterval"),
-      timeBetweenCleanup: bounded("timeBetweenCleanup"),
-      timeBetweenFailures: bounded("timeBetweenFailures"),
-      restartRetryInterval: bounded("restartRetryInterval"),
-      maxRetries: bounded("maxRetries"),
-      timeToSleep: bounded("timeToSleep"),
-      investigateRetryInterval: bounded("investigateRetryInterval"),
-      stopRetryInterval: bounded("stopRetryInterval"),
-      haWorkers: bounded("haWorkers"),
+      syncInterval: optional(bounded("syncInterval")),
+      timeBetweenCleanup: optional(bounded("timeBetweenCleanup")),
+      timeBetweenFailures: optional(bounded("timeBetweenFailures")),
+      restartRetryInterval: optional(bounded("restartRetryInterval")),
+      maxRetries: optional(bounded("maxRetries")),
+      timeToSleep: optional(bounded("timeToSleep")),
+      investigateRetryInterval: optional(bounded("investigateRetryInterval")),
+      stopRetryInterval: optional(bounded("stopRetryInterval")),
+      haWorkers: optional(bounded("haWorkers")),
       investigators: optional(list(oneOf(...investigatorNames), investigatorNames.length)),
     }),
     short: optional(systemHostsShort),
     entrance: optional(cellText),
   }),
 );
-export const desiredSpare = document(
-  object<DesiredSpare>({ hosts: number(haSettings.spareHosts.least, haSettings.spareHosts.most) }),
-);
+export const desiredSpare = document(object<DesiredSpare>({ hosts: bounded("spareHosts") }));
 export const actualOver = document(
   object<ActualOver>({
     vm: uidText,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
+import { documentsOf } from "../../documents/readers/table.ts";
 import { host, world } from "../placer.testing.ts";
 
 /** Each has 3000 MiB for VMs. */
@@ -123,10 +124,25 @@ test("VMs of other Placers are counted, and room that is kept for who leaves is 
   assert.deepEqual(leaving.spare()?.lack, null, "it has its room at h3");
 });
 
-test("a word that is malformed, or out of bounds, keeps nothing", () => {
+test("a word that is malformed, or out of bounds, is refused and said, and takes nothing back that is kept", () => {
   const it = begun(1, ["h1"]);
   it.want("a", 100);
   assert.deepEqual(placed(it, "a"), [null]);
-  keep(it, 17);
+  const root = peerName("controller.root");
+  const read = documentsOf("placer");
+  for (const value of [{ hosts: 17 }, { hosts: -1 }, { hosts: 1.5 }, { hosts: "1" }, { host: 1 }, {}, [1], 1, true]) {
+    const refused = read("desired", root, "spare", value);
+    assert.match(refused.ok ? "" : refused.error, /found .*, must be /, JSON.stringify(value));
+    // One that another version has stored is delivered all the same.
+    const said = it.input({ kind: "desired", from: root, key: "spare", value }).filter(({ kind }) => kind === "log");
+    const fields = { from: root, key: "spare", why: "it is malformed" };
+    assert.deepEqual(said, [{ kind: "log", event: "document/refused", fields }], JSON.stringify(value));
+    assert.deepEqual([placed(it, "a"), it.spare()?.hosts], [[null], 1]);
+  }
+  const good = read("desired", root, "spare", { hosts: 16 });
+  assert.deepEqual(good.ok ? good.value : good.error, { hosts: 16 });
+  keep(it, 16);
+  assert.equal(it.spare()?.hosts, 16);
+  keep(it, 0);
   assert.deepEqual(placed(it, "a"), ["h1"]);
 });
