@@ -35,7 +35,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   sizing: async () => (await import("./simulated/sizing.ts")).sizing,
   "policy-slices": async () => (await import("./simulated/policy-slices.ts")).policySlices,
   documents: async () => (await import("./simulated/documents.ts")).documents,
-  ha: async () => (await import("./simulated/ha.ts")).ha,
+  ha: async () => (await import("./ha/ha.ts")).ha,
   tenancy: async () => (await import("./tenancy/tenancy.ts")).tenancy,
   personalities: async () => (await import("./personalities/personalities.ts")).personalities,
   placement: async () => (await import("./placement/placement.ts")).placement,

@@ -4,7 +4,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 
 /**
- * The HA Manager alone, in a process of its own: `ha-process.ts HOSTS VMS-OF-EACH VMS-OF-THE-LOST-ONE`. What it is told is what controllers, hosts
+ * The HA Manager alone, in a process of its own: `manager-process.ts HOSTS VMS-OF-EACH VMS-OF-THE-LOST-ONE`. What it is told is what controllers, hosts
  * and one member of Presence say; nothing is stored and nothing is sent. Prints a `HaReport`.
  */
 export interface HaReport {

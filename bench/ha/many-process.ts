@@ -2,7 +2,7 @@ import { runHistory } from "../../simulator/run.ts";
 import { parseHistory } from "../../simulator/world/history.ts";
 
 /**
- * `ha-many-process.ts HOSTS CELLS VMS POWER SEED`: so many cells of so many VMs, each of which is at a host of its own, and these hosts lose their power one after
+ * `many-process.ts HOSTS CELLS VMS POWER SEED`: so many cells of so many VMs, each of which is at a host of its own, and these hosts lose their power one after
  * the other. `POWER` is what their management controllers do, `none`: they have none; or `one`: none, and all cells are at one host. The same history runs twice,
  * since which hosts these are is seen in the first run. Prints a `ManyReport`.
  */

@@ -3,13 +3,15 @@ import { runHistory } from "../../simulator/run.ts";
 import { parseHistory } from "../../simulator/world/history.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { median, percentile, rangeOf, reportOf } from "../measure.ts";
-import type { ManyReport } from "./ha-many-process.ts";
-import type { HaReport } from "./ha-process.ts";
+import type { DayReport } from "./day-process.ts";
+import type { HeartbeatsReport } from "./heartbeats-process.ts";
+import type { HaReport } from "./manager-process.ts";
+import type { ManyReport } from "./many-process.ts";
 
 const largest = { hosts: 1000, each: 25, lost: 200 } as const;
 
 const alone = (hosts: number, each: number, lost: number): Promise<HaReport> =>
-  reportOf(join(import.meta.dirname, "ha-process.ts"), hosts, each, lost);
+  reportOf(join(import.meta.dirname, "manager-process.ts"), hosts, each, lost);
 
 const machines = 24;
 const hosts = 8;
@@ -87,7 +89,7 @@ async function underFaults(quick: boolean, say: BenchOptions["say"]): Promise<re
 }
 
 const many = (hosts: number, cells: number, vms: number, power: string): Promise<ManyReport> =>
-  reportOf(join(import.meta.dirname, "ha-many-process.ts"), hosts, cells, vms, power, 1);
+  reportOf(join(import.meta.dirname, "many-process.ts"), hosts, cells, vms, power, 1);
 const manyGoals = { dead: [12, 18], works: [9, null] } as const;
 const manyNames = { dead: "power control dead", works: "power control says off" } as const;
 
@@ -127,7 +129,51 @@ async function ofMany(quick: boolean, say: BenchOptions["say"]): Promise<readonl
   return figures;
 }
 
-async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+/** Nothing is lost but packets, and some hosts stand still now and then. */
+async function falseRestarts({ quick, long = false, say }: BenchOptions): Promise<Figure> {
+  const [hosts, vms, minutes] = quick ? [10, 4, 2] : [10, 20, long ? 1440 : 60];
+  const day = (minutes: number, lost: 0 | 1): Promise<DayReport> =>
+    reportOf(join(import.meta.dirname, "day-process.ts"), hosts, vms, minutes, 1, lost);
+  say(`${minutes} minutes in which packets are lost and a tenth of the hosts stands still`);
+  // What would be seen if it were so.
+  const { restarts: seen } = await day(2, 1);
+  if (seen === 0) throw new Error("a host was lost, and no VM started elsewhere");
+  const { restarts, overs, isolated, declared, pauses, items, cpuS } = await day(minutes, 0);
+  const also = `${overs} incarnations over, ${isolated} VMs ended by their hosts, ${declared} hosts declared dead, ${items} items`;
+  return {
+    what: `false restarts in ${minutes} simulated minutes, 5 % of packets lost, a tenth of the hosts standing still for 5 s again and again`,
+    unit: "VMs",
+    note: `${hosts} hosts, ${vms} VMs, ${pauses} times; ${also}; ${Math.round(cpuS)} s of CPU; where a host is lost: ${seen}`,
+    value: restarts + overs + isolated,
+    range: null,
+    atMost: 0,
+  };
+}
+
+/** What it costs a storage server to hear so many hosts. */
+async function heartbeats({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const [hosts, seconds] = quick ? [10, 6] : [1000, 60];
+  say(`${hosts} hosts beat at a storage agent for ${seconds} s`);
+  const report = await reportOf<HeartbeatsReport>(join(import.meta.dirname, "heartbeats-process.ts"), hosts, seconds);
+  const { silentPercent, percent, said, acknowledged, slowestMs, residentMiB } = report;
+  if (acknowledged < 0.9 * said) throw new Error(`${acknowledged} of ${said} beats were acknowledged`);
+  const one = (what: string, value: number, atMost: number | null, note: string): Figure => ({
+    what,
+    unit: "%",
+    note,
+    value,
+    range: null,
+    atMost,
+  });
+  const heard = `${acknowledged} of ${said} acknowledged, the slowest after ${Math.round(slowestMs)} ms; ${Math.round(residentMiB)} MiB`;
+  return [
+    one(`of a core: a storage agent that hears ${hosts} hosts, each every 3 s`, percent, 2, heard),
+    one("the same while they are connected and say nothing", silentPercent, null, "signs of life alone"),
+  ];
+}
+
+async function run(options: BenchOptions): Promise<readonly Figure[]> {
+  const { quick, say } = options;
   const figures: Figure[] = [];
   for (const [what, more] of Object.entries(losses)) {
     say(`a host is lost: ${what}`);
@@ -148,6 +194,7 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
       });
   }
   figures.push(...(await underFaults(quick, say)), ...(await ofMany(quick, say)));
+  figures.push(await falseRestarts(options), ...(await heartbeats(options)));
   const { hosts: all, each, lost } = quick ? { hosts: 50, each: 25, lost: 50 } : largest;
   say(`the HA Manager alone, ${all} hosts of ${each} VMs`);
   const [small, large] = [await alone(all / 5, each, lost), await alone(all, each, lost)];
@@ -171,6 +218,7 @@ export const ha: Bench = {
   title: "What becomes of VMs when their host is lost",
   method:
     `Simulated time of ${hosts} hosts with ${machines} VMs, with seeds one after another: from the loss of a host's power to the start of each ` +
-    "VM's next process; the same of a large installation, and of a host with many VMs. And the HA Manager by itself, one document at a time, nothing stored: what it holds, and its CPU time.",
+    "VM's next process; the same of a large installation, and of a host with many VMs. And the HA Manager by itself, one document at a time, nothing stored: what it holds, and its CPU time. " +
+    "A storage agent as a process, with its store and a TLS connection of each host; its CPU time with all its threads. --long simulates a whole day without losses.",
   run,
 };
