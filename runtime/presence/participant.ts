@@ -66,11 +66,13 @@ export const createParticipant = (options: ParticipantOptions, effects: Particip
     options.refused(fault, count);
   };
   const stepMembership = (input: SwimInput): void => {
+    const { localHealth } = state;
     const output = stepSwim(state, input, effects.now());
     for (const { to, packet } of output.packets) effects.send(to, encodePacket(packet, seal));
     for (const death of output.deaths) options.died(death);
-    if (output.verdicts.length + output.syncs.length > 0 || output.incarnated || output.above !== null)
-      options.output(output, state);
+    const isSaid = output.verdicts.length + output.syncs.length > 0 || output.incarnated || output.above !== null;
+    // A host that stands still again and again has no verdict on others, and yet hears that it is itself the one that is cut off.
+    if (isSaid || state.localHealth !== localHealth) options.output(output, state);
   };
   const stepBroadcast = (input: GossipInput): void => {
     const { packets, news, refused } = stepGossip(broadcast, input, effects.now());
