@@ -131,7 +131,7 @@ async function ofMany(quick: boolean, say: BenchOptions["say"]): Promise<readonl
 
 /** Nothing is lost but packets, and some hosts stand still now and then. */
 async function falseRestarts({ quick, long = false, say }: BenchOptions): Promise<Figure> {
-  const [hosts, vms, minutes] = quick ? [10, 4, 2] : [10, 20, long ? 1440 : 60];
+  const [hosts, vms, minutes] = quick ? [10, 4, 2] : [10, 20, long ? 1440 : 120];
   const day = (minutes: number, lost: 0 | 1): Promise<DayReport> =>
     reportOf(join(import.meta.dirname, "day-process.ts"), hosts, vms, minutes, 1, lost);
   say(`${minutes} minutes in which packets are lost and a tenth of the hosts stands still`);
