@@ -96,6 +96,13 @@ function takePooled(state: PlacerState, name: string, value: Json): boolean {
 }
 const withoutHost = ({ host: _host, ...pooled }: DesiredPooled): Pooled => pooled;
 
+/** What cannot be read is no word, and takes none back: it is refused. */
+export function isUnread(state: PlacerState, from: PeerName, key: string, said: object | null, value: Json): boolean {
+  if (said !== null || value === null) return false;
+  log(state.outbox, "document/refused", { from, key, why: "it is malformed" });
+  return true;
+}
+
 /**
  * Says to the root controller what stands at hosts that are disabled or of a flavour, where that is another thing than before. Of one that was not heard
  * nothing is said: what is not known is not empty.

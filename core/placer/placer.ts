@@ -44,7 +44,7 @@ import { createIndex } from "./index/classes.ts";
 import { OwnerTable } from "./index/owner-table.ts";
 import { whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
-import { askerOf, sayStandings, takeOwners } from "./owners.ts";
+import { askerOf, isUnread, sayStandings, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
 import { placeBefore, whyNotKnown } from "./room/before.ts";
 import { continueAnew, crossedBy } from "./room/crossings.ts";
@@ -265,10 +265,6 @@ function takeAdministered(state: PlacerState, key: string, value: Json): void {
   retry(state);
 }
 
-/** What cannot be read is no word, and takes none back. */
-const refuseUnread = (state: PlacerState, from: PeerName, key: string): void =>
-  log(state.outbox, "document/refused", { from, key, why: "it is malformed" });
-
 function takeDesired(state: PlacerState, client: PeerName, key: string, value: Json): void {
   if (key.startsWith(hostKey("" as HostName))) {
     takeAdministered(state, key, value);
@@ -276,20 +272,14 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   }
   if (key === spareKey) {
     const said = value === null ? null : desiredSpare.of(value);
-    if (said === null && value !== null) {
-      refuseUnread(state, client, key);
-      return;
-    }
+    if (isUnread(state, client, key, said, value)) return;
     state.spareHosts = said?.hosts ?? 0;
     retry(state, true);
     return;
   }
   if (key === settingsKey) {
     const said = value === null ? null : desiredPlacementSettings.of(value);
-    if (said === null && value !== null) {
-      refuseUnread(state, client, key);
-      return;
-    }
+    if (isUnread(state, client, key, said, value)) return;
     state.settings = said?.settings ?? {};
     state.offerings = said?.offerings ?? [];
     if (state.started) publishOffers(state);
