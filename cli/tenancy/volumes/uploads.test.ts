@@ -10,6 +10,7 @@ import { below } from "../../../core/random.ts";
 import { UploadScene } from "../../../gateway/storage/uploads.testing.ts";
 import { Client, Refused } from "../../connection/client.ts";
 import type { Context } from "../../context/context.ts";
+import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
 import { plain } from "../../terminal/terminal.ts";
 import { bring } from "./uploads.ts";
 
@@ -34,8 +35,13 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A way to the door. Each connection is cut once so many octets went in; null: never. @param cut called then */
-async function wayTo(port: number, allows: () => number | null, cut: () => void): Promise<Server> {
+/** A way to the door. Each connection is cut once so many octets went in; null: never. @param cut called then @param passes so many octets */
+async function wayTo(
+  port: number,
+  allows: () => number | null,
+  cut: () => void,
+  passes: (octets: number) => void = () => undefined,
+): Promise<Server> {
   const server = createServer((near) => {
     const allowed = allows();
     const far = connect(port, "127.0.0.1");
@@ -48,6 +54,7 @@ async function wayTo(port: number, allows: () => number | null, cut: () => void)
     far.pipe(near);
     near.on("data", (chunk) => {
       came += chunk.length;
+      passes(chunk.length);
       if (allowed !== null && came > allowed) {
         end();
         cut();
@@ -126,6 +133,56 @@ describe("a file that is sent", { skip }, () => {
     assert.equal(made?.sha256, sha256Of(now));
     assert.match(warned.join("\n"), /goes on at 0\.0 MiB$/);
     await client.ask("removeUpload", { parameters: { id: made?.id ?? "" } });
+  });
+
+  test("says when it gives up how it goes on later, and the next command sends the rest alone", async (context) => {
+    let far = 0;
+    const cuts = (): void => {
+      far += 1;
+    };
+    // Half of it comes, and then nothing any more.
+    const way = await wayTo(await scene.door({}), () => (far === 0 ? 5 * MiB : 0), cuts);
+    context.after(() => way.close());
+    const { client, context: hers } = personAt(way);
+    let said = "";
+    await assert.rejects(
+      bring(hers, client, { upload: file, format: "raw" }, async () => undefined),
+      (error: unknown) => {
+        said = (error as Error).message;
+        return error instanceof CommandFailure && error.exitCode === exitCodes.unreachable;
+      },
+    );
+    const [, id = ""] = / with --resume ([0-9a-f]{32}) /.exec(said) ?? [];
+    assert.notEqual(id, "", said);
+
+    let came = 0;
+    const rest = await wayTo(
+      await scene.door({}),
+      () => null,
+      cuts,
+      (octets) => {
+        came += octets;
+      },
+    );
+    context.after(() => rest.close());
+    const { client: again, context: later, warned } = personAt(rest);
+    await assert.rejects(
+      bring(later, again, { upload: file, format: "raw", resume: id.slice(1) }),
+      /32 hexadecimal digits/,
+    );
+    const made = await bring(later, again, { upload: file, format: "raw", resume: id });
+    assert.deepEqual([made?.id, made?.sha256], [id, sha256Of(sent)]);
+    assert.ok(came > 3 * MiB && came < 6 * MiB, `${came} octets were sent`);
+    assert.match(warned.join(), /^it goes on at [34]\.\d MiB$/);
+
+    // It is there as a whole: nothing is sent, and another file is not taken for it.
+    came = 0;
+    assert.equal((await bring(later, again, { upload: file, format: "raw", resume: id }))?.id, id);
+    const other = join(directory, "other");
+    writeFileSync(other, randomBytes(MiB));
+    await assert.rejects(bring(later, again, { upload: other, format: "raw", resume: id }), /is another file than/);
+    assert.ok(came < 64 * 1024, `${came}`);
+    await again.ask("removeUpload", { parameters: { id } });
   });
 
   test("that is refused is not sent again", async (context) => {

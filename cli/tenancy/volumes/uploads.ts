@@ -3,14 +3,22 @@ import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { addressOf } from "../../../model/contract/client/client.ts";
-import { isOfTheWay, mostTries, pauseMs, stalledMs } from "../../../model/contract/tenancy/volumes/resuming.ts";
-import { restAsWritten, type Upload } from "../../../model/contract/tenancy/volumes/uploads.ts";
+import {
+  isOfTheWay,
+  type RefusedUpload,
+  bring as resumed,
+  stalledMs,
+  unreachable,
+  type Wires,
+} from "../../../model/contract/tenancy/volumes/resuming.ts";
+import { restAsWritten, type Upload, uploadIdPattern } from "../../../model/contract/tenancy/volumes/uploads.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { formatOf, type ImageFormat, readHead } from "../../connection/image-format.ts";
 import { askLong, sendFile } from "../../connection/upload.ts";
 import type { Context } from "../../context/context.ts";
 import { bytesOf, formatIn, showingSent } from "../../output/sending.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
+import { leavable } from "../../terminal/interrupted.ts";
 
 /*
  * Bytes for a persistent volume, of a file here or behind a URL. They are brought before the volume is asked for. Where the connection breaks
@@ -22,49 +30,67 @@ export interface Brought {
   readonly url?: string;
   readonly sha256?: string;
   readonly format?: string;
+  /** Number of an upload of the same file that was not done. */
+  readonly resume?: string;
 }
 
-/** Null: nothing is to be brought. */
+/** Null: nothing is to be brought. @param pause for tests */
 export async function bring(
   context: Context,
   client: Client,
-  { upload: file, url, sha256: written, format: declared }: Brought,
+  { upload: file, url, sha256: written, format: declared, resume }: Brought,
+  pause: Wires["pause"] = sleep,
 ): Promise<Upload | null> {
   if (file !== undefined && url !== undefined) throw usage("--upload and --url both say where the bytes are: give one");
   const sha256 = written?.toLowerCase();
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256)) throw usage("--sha256 has 64 hexadecimal digits");
   const format = formatIn(declared);
-  const id = randomBytes(16).toString("hex");
+  if (resume !== undefined && file === undefined) throw usage("--resume goes on with the file of --upload: say both");
   if (url !== undefined) {
     if (sha256 === undefined) throw usage("--url needs --sha256: what the bytes must have, whoever sends them");
     if (format === undefined) throw usage("--url needs --format raw or --format qcow2: it is declared, never guessed");
     const body = { url, format, sha256 };
-    return client.apart(addressOf("fetchUpload", { id }, {}), (at, credential) =>
+    return client.apart(addressOf("fetchUpload", { id: idOf(undefined) }, {}), (at, credential) =>
       askLong(at, credential, { method: "POST", body }),
     );
   }
-  if (file !== undefined) return send(context, client, id, { file, sha256, format });
+  if (file !== undefined) return send(context, client, { file, sha256, format, resume, pause });
   if (sha256 !== undefined || format !== undefined) throw usage("--sha256 and --format are of --upload or --url");
   return null;
 }
 
+/** As `uploads.ts` of the contract has it. @param written by a command before; undefined: it is another one */
+function idOf(written: string | undefined): string {
+  if (written === undefined) return randomBytes(16).toString("hex");
+  if (uploadIdPattern.test(written)) return written;
+  throw usage(`--resume has the 32 hexadecimal digits that a command said before, not \`${written}\``);
+}
+
+interface ToSend {
+  readonly file: string;
+  readonly sha256: string | undefined;
+  readonly format: ImageFormat | undefined;
+  readonly resume: string | undefined;
+  readonly pause: Wires["pause"];
+}
 async function send(
   context: Context,
   client: Client,
-  id: string,
-  {
-    file,
-    sha256,
-    format,
-  }: { readonly file: string; readonly sha256: string | undefined; readonly format?: ImageFormat | undefined },
+  { file, sha256, format, resume, pause }: ToSend,
 ): Promise<Upload> {
+  const id = idOf(resume);
   const bytes = await bytesOf(file, "a volume is made of a file");
   const seen = format === undefined ? formatOf(await readHead(file)) : null;
   if (seen?.ok === false) throw usage(`${file} ${seen.error}`);
   const known = format ?? seen?.value ?? "raw";
-  const sending = { id, file, bytes, format: known, sha256 };
-  return showingSent(context, bytes, (onProgress) => sendOn(context, client, { ...sending, onProgress }));
+  const sending = { id, file, bytes, format: known, sha256, begun: resume !== undefined, pause };
+  return showingSent(context, bytes, (onProgress) =>
+    leavable(later(id), sendOn(context, client, { ...sending, onProgress })),
+  );
 }
+/** What somebody should know whose file is not there. */
+const later = (id: string): string =>
+  `what came of it is kept for an hour: the same command with --resume ${id} goes on with it`;
 
 interface Sending {
   readonly id: string;
@@ -72,75 +98,75 @@ interface Sending {
   readonly bytes: number;
   readonly format: ImageFormat;
   readonly sha256: string | undefined;
+  readonly begun: boolean;
+  readonly pause: Wires["pause"];
   readonly onProgress: (sentBytes: number) => void;
 }
 const MiB = 1024 * 1024;
 
-const hasBroken = (error: unknown, before: boolean): boolean =>
+const refusalIn = (error: unknown): RefusedUpload | null =>
   error instanceof Refused
-    ? isOfTheWay(error, before)
-    : error instanceof CommandFailure && error.exitCode === exitCodes.unreachable;
+    ? error
+    : error instanceof CommandFailure && error.exitCode === exitCodes.unreachable
+      ? unreachable
+      : null;
 
 async function sendOn(context: Context, client: Client, sending: Sending): Promise<Upload> {
-  let [from, furthest, tries, sent, broke] = [0, 0, 0, false, false];
-  for (;;) {
-    try {
-      return await sendFrom(client, from, { ...sending, onProgress: (at) => told(at) });
-    } catch (error) {
-      if (!sent || !hasBroken(error, broke)) throw error;
-      broke = true;
-      const next = await goesOnAt(client, sending, () => {
-        tries += 1;
-        return tries <= mostTries ? sleep(pauseMs(tries), true) : false;
-      });
-      if (next === null) throw error;
-      if (typeof next !== "number") return next;
-      if (next > furthest) [furthest, tries] = [next, 0];
-      from = next;
-      context.terminal.warn(
-        `the connection broke (${(error as Error).message.split(":")[0]}): it goes on at ${(from / MiB).toFixed(1)} MiB`,
-      );
-    }
-  }
-  function told(at: number): void {
-    sent = true;
-    sending.onProgress(at);
+  const { id, bytes, format, begun } = sending;
+  let isBegun = begun;
+  try {
+    return await resumed(wiresOf(client, sending), {
+      bytes,
+      format,
+      begun,
+      told: (at) => {
+        isBegun = true;
+        sending.onProgress(at);
+      },
+      goesOn: (from, why) => {
+        const at = `it goes on at ${(from / MiB).toFixed(1)} MiB`;
+        const broke = why === null ? null : `the connection broke (${(why as Error).message.split(":")[0]})`;
+        context.terminal.warn(
+          broke !== null
+            ? `${broke}: ${at}`
+            : from === 0
+              ? `nothing is kept of the upload ${id}, or it is the beginning of another file: it is sent from its beginning`
+              : at,
+        );
+      },
+    });
+  } catch (error) {
+    const refusal = refusalIn(error);
+    if (!isBegun || refusal === null || !isOfTheWay(refusal, true)) throw error;
+    const { exitCode, message } = error as CommandFailure;
+    throw new CommandFailure(exitCode, `${message}; ${later(id)}`);
   }
 }
 
-const sendFrom = (client: Client, from: number, { id, format, sha256, ...sending }: Sending): Promise<Upload> =>
-  client.apart<Upload>(addressOf("putUpload", { id }, { format, sha256 }), (url, credential) =>
-    sendFile(url, credential, {
-      ...sending,
-      from,
-      stalledMs,
-      headers: from === 0 ? {} : { "content-range": restAsWritten({ from, length: sending.bytes }) },
-    }),
-  );
-
-/** The offset, or what is there as a whole since an answer was lost. Null: nobody says, however often he is asked. @param again waits before each try; false: no more */
-async function goesOnAt(
-  client: Client,
-  { id, file, bytes, format }: Sending,
-  again: () => Promise<true> | false,
-): Promise<number | Upload | null> {
-  for (let more = again(); more !== false; more = again()) {
-    await more;
-    try {
-      const whole = (await client.all("listUploads")).find((each) => each.id === id);
-      if (whole !== undefined) return whole;
-      const part = await client.ask("readUpload", { parameters: { id } });
-      const isOfFile =
-        part.length === bytes && part.format === format && part.sha256 === (await sha256Of(file, part.offset));
-      return isOfFile ? part.offset : 0;
-    } catch (error) {
-      // Nothing is kept of it, or the gateway is older and keeps nothing.
-      if (error instanceof Refused && error.status === 404) return 0;
-      if (!hasBroken(error, true)) throw error;
-    }
-  }
-  return null;
-}
+const wiresOf = (client: Client, { id, file, bytes, format, sha256, begun, pause }: Sending): Wires => ({
+  send: (from, onProgress) =>
+    client.apart<Upload>(addressOf("putUpload", { id }, { format, sha256 }), (url, credential) =>
+      sendFile(url, credential, {
+        file,
+        bytes,
+        from,
+        stalledMs,
+        onProgress,
+        headers: from === 0 ? {} : { "content-range": restAsWritten({ from, length: bytes }) },
+      }),
+    ),
+  whole: async () => {
+    const found = (await client.all("listUploads")).find((each) => each.id === id) ?? null;
+    // Its number was written by somebody, who may have meant another file.
+    if (found !== null && begun && found.sha256 !== (await sha256Of(file, bytes)))
+      throw usage(`the upload ${id} is there as a whole, and it is another file than ${file}: leave --resume out`);
+    return found;
+  },
+  part: () => client.ask("readUpload", { parameters: { id } }),
+  isBeginning: async (part) => part.sha256 === (await sha256Of(file, part.offset)),
+  pause,
+  refusalIn,
+});
 
 /** Of its first so many octets. */
 async function sha256Of(file: string, octets: number): Promise<string> {

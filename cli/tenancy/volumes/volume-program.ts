@@ -18,6 +18,10 @@ const withSource = (command: Command): Command =>
     .option("--url <url>", "of what everybody on the Internet gets there; with --sha256 and --format")
     .option("--sha256 <digest>", "what the bytes of --upload or --url must have")
     .option("--format <format>", "raw or qcow2 (default: what the file of --upload is)")
+    .option(
+      "--resume <id>",
+      "go on with an upload of the same file that was not done, by the number that was said then",
+    )
     .option("--from <path>", "harvest a volume of a cell: shop/db/disk")
     .option("--of <volume>", "a clone of another persistent volume, NAME or NAME@VERSION")
     .option("--read-only", "any number of VMs read it, and none writes it");
@@ -68,6 +72,7 @@ export const volumeCommands: Register = (program, context, withHelp) => {
       "cells volume create data --size 1024",
       "cells volume create golden --from shop/db/disk --tag web",
       "cells volume create debian --upload debian-13.qcow2",
+      "cells volume create debian --upload debian-13.qcow2 --resume 1f9a3c5e7b2d4f60819a2b3c4d5e6f70",
     ],
   );
   withHelp(

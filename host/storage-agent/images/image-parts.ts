@@ -69,15 +69,18 @@ export class ImageParts {
     return { format, length, received, digest: hash.copy().digest("hex") };
   }
 
+  has(name: string, { format, length, received }: Pick<Part, "format" | "length" | "received">): boolean {
+    const part = this.#kept.get(name)?.part;
+    return part !== undefined && part.format === format && part.length === length && part.received === received;
+  }
+
   /** Whoever goes on with it has it alone. Null: it is none that this is the rest of. */
   take(name: string, rest: Pick<Part, "format" | "length" | "received">): Part | null {
     const kept = this.#kept.get(name);
-    if (kept === undefined) return null;
-    const { part, timer } = kept;
-    if (part.format !== rest.format || part.length !== rest.length || part.received !== rest.received) return null;
-    clearTimeout(timer);
+    if (kept === undefined || !this.has(name, rest)) return null;
+    clearTimeout(kept.timer);
     this.#kept.delete(name);
-    return part;
+    return kept.part;
   }
 
   /** @returns whether there was one */

@@ -229,6 +229,47 @@ describe("uploads", { skip }, () => {
     assert.deepEqual([next.store.part(name).ok, left(next)], [false, []]);
   });
 
+  test("an upload that is refused for another reason costs nobody what is kept of his", async () => {
+    let hasMiB = 1024;
+    const at = await server({ freeBytes: () => hasMiB * 2 ** 20 });
+    const nameOf = (count: number): string => `upload-${"0".repeat(16)}-${String(count).padStart(32, "0")}`;
+    const name = nameOf(1);
+    const gone = Readable.from(
+      (function* () {
+        yield Buffer.alloc(2 * 2 ** 20);
+        throw new Error("gone");
+      })(),
+    );
+    const kept = { name, format: "raw", replace: false, length: 3 * 2 ** 20, keep: true } as const;
+    assert.match((await refusal(at.store.stage({ ...kept, body: gone }))).message, /gone$/);
+    // With what the part has, and not without it, there is room for what is refused below.
+    hasMiB = 19;
+    const length = 11 * 2 ** 20;
+    const rest = { ...kept, name: nameOf(2), length, from: 2 ** 20, body: Readable.from([]) };
+    assert.equal((await refusal(at.store.stage(rest))).code, "image/offset");
+    assert.equal(at.store.part(name).ok, true, "nothing is kept that this would be the rest of");
+    hasMiB = 1024;
+    const never = () => new Readable({ read: () => undefined }).on("error", () => undefined);
+    const under = [3, 4, 5, 6].map((count) => {
+      const body = never();
+      const staging = stage(at, count === 6 ? "image" : nameOf(count), other, { body }).catch((error: Error) => error);
+      return { body, staging };
+    });
+    await sleep(100);
+    hasMiB = 74;
+    assert.equal((await refusal(stage(at, "large", other, { length }))).code, "image/busy");
+    assert.equal(at.store.part(name).ok, true, "all places are taken");
+    for (const { body } of under) body.destroy(new Error("gone"));
+    await Promise.all(under.map(({ staging }) => staging));
+    hasMiB = 1024;
+    const staged = [7, 8, 9].map(async (count) => stage(at, nameOf(count), other));
+    assert.ok(
+      (await Promise.all(staged)).every((each) => each.ok),
+      "and each place is free again",
+    );
+    await at.store.close();
+  });
+
   test("two of one name at once: each is whole, and one of them is there", async () => {
     const at = await server();
     const results = await Promise.all([stage(at, "same", good), stage(at, "same", other)]);

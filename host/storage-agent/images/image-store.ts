@@ -312,7 +312,6 @@ export class ImageStore {
         code: "image/too-large",
         message: `${Math.ceil(length / MiB)} MiB are too many: an upload may have ${this.#limits.uploadMiB} MiB`,
       };
-    if (!(await this.#hasRoom(length - from, name))) return noSpace;
     // Users leave the operator a place.
     if (this.#underWay + this.#staged.size >= (isUpload(name) ? mostStaged - 1 : mostStaged))
       return {
@@ -320,14 +319,28 @@ export class ImageStore {
         code: "image/busy",
         message: `${mostStaged} images are being added already; try again when one is done`,
       };
-    const part = from === 0 ? null : this.#parts.take(name, { format, length, received: from });
-    if (from !== 0 && part === null) return this.#underWayNames.has(name) ? stillComing : otherPart;
+    const rest = { format, length, received: from };
+    if (from !== 0 && !this.#parts.has(name, rest)) return this.#noRestOf(name);
+    // Room comes last, since others may lose for it what they have here. The place is nobody else's meanwhile.
     this.#underWay += 1;
-    this.#coming += length - from;
-    if (part !== null) return { id: part.id, hash: part.hash, begunMs: part.begunMs, received: part.received };
-    const id = randomBytes(8).toString("hex");
-    return { id, hash: createHash("sha256"), begunMs: performance.now(), received: 0 };
+    let begun: Progress | null = null;
+    try {
+      if (!(await this.#hasRoom(length - from, name))) return noSpace;
+      const part = from === 0 ? null : this.#parts.take(name, rest);
+      if (from !== 0 && part === null) return this.#noRestOf(name);
+      this.#coming += length - from;
+      const { id, hash, begunMs } = part ?? {
+        id: randomBytes(8).toString("hex"),
+        hash: createHash("sha256"),
+        begunMs: performance.now(),
+      };
+      begun = { id, hash, begunMs, received: from };
+      return begun;
+    } finally {
+      if (begun === null) this.#underWay -= 1;
+    }
   }
+  #noRestOf = (name: string): ImageRefusal => (this.#underWayNames.has(name) ? stillComing : otherPart);
 
   /** What broke off gives way to what comes: as much of it as is needed, and nothing where all of it would not do. */
   async #hasRoom(octets: number, name: string): Promise<boolean> {

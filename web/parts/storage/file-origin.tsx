@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
+import { bring, type Wires } from "../../../model/contract/tenancy/volumes/resuming.ts";
 import type { Upload } from "../../../model/contract/tenancy/volumes/uploads.ts";
 import { ask, Refused, upload } from "../../data/api.ts";
-import { bring } from "../../data/bring.ts";
 import { formatOf, nameOfHarvested, sentText, sizeText, type VolumeForm } from "../../state/storage/volumes.ts";
 import { useAsked } from "../use-known.ts";
 
@@ -54,7 +54,7 @@ export function useFile(): ChosenFile {
     const told = (octets: number): void => setSent({ sent: octets, all: file.size });
     try {
       const wires = wiresOf(file, { id, format, signal: left.signal });
-      await bring(wires, { bytes: file.size, format, told, broke: setBroke });
+      await bring(wires, { bytes: file.size, format, told, goesOn: setBroke });
     } catch (error) {
       if (left.signal.aborted) void forget(id);
       throw error;
@@ -98,11 +98,13 @@ export function useFile(): ChosenFile {
 const newUploadId = (): string =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((each) => each.toString(16).padStart(2, "0")).join("");
 
+/** What was sent is its beginning: a browser reads a file as it was when it was chosen, or not at all. */
 function wiresOf(
   file: File,
   { id, format, signal }: { readonly id: string; readonly format: Format; readonly signal: AbortSignal },
-): Parameters<typeof bring>[0] {
+): Wires {
   return {
+    refusalIn: (error) => (error instanceof Refused ? error : null),
     send: async (from, told) =>
       (await upload(`/uploads/${id}?format=${format}`, file, { told, signal, from })) as Upload,
     whole: async () => (await ask("listUploads", "GET", "/uploads")).value.find((each) => each.id === id) ?? null,

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mostTries } from "../../model/contract/tenancy/volumes/resuming.ts";
-import type { Upload } from "../../model/contract/tenancy/volumes/uploads.ts";
-import { bring, type Wires } from "./bring.ts";
+import { bring, mostTries, type RefusedUpload, type Wires } from "./resuming.ts";
+import type { Upload } from "./uploads.ts";
 
 const refused = (status: number, code: string): Error => Object.assign(new Error(code), { status, code });
 const broken = (): Error => refused(0, "unreachable");
@@ -37,18 +36,26 @@ class Far {
       },
       readable: async () => undefined,
       pause: async (ms) => void this.pauses.push(ms),
+      refusalIn: (error) => {
+        const { status = -1, code = "" } = error as Partial<RefusedUpload>;
+        return status === -1 ? null : { status, code };
+      },
       ...change,
     };
   }
-  bring(change?: Partial<Wires>) {
-    const [told, broke]: [number[], number[]] = [[], []];
+  bring(change?: Partial<Wires>, begun = false) {
+    const [told, broke, why]: [number[], number[], unknown[]] = [[], [], []];
     const done = bring(this.wires(change), {
       bytes,
       format: "raw",
+      begun,
       told: (sent) => void told.push(sent),
-      broke: (from) => void broke.push(from),
+      goesOn: (from, because) => {
+        broke.push(from);
+        why.push(because);
+      },
     });
-    return { done, told, broke };
+    return { done, told, broke, why };
   }
 }
 
@@ -81,6 +88,14 @@ test("of which nothing is kept, or another thing, is sent from its beginning", a
   const of = { format: "qcow2", length: bytes, offset: 40, id: upload.id, sha256: "" } as const;
   assert.equal(await other.bring({ part: async () => of }).done, upload);
   assert.deepEqual(other.asked, ["from 0", "from 0"]);
+  const changed = new Far(40);
+  const seen: number[] = [];
+  const isBeginning: Wires["isBeginning"] = async ({ offset }) => {
+    seen.push(offset);
+    return false;
+  };
+  assert.equal(await changed.bring({ isBeginning }).done, upload);
+  assert.deepEqual([changed.asked, seen], [["from 0", "from 0"], [40]]);
 });
 
 test("the gateway may not know yet that it broke off, or be gone for a while: it is asked again, at longer and longer pauses", async () => {
@@ -123,6 +138,47 @@ test("what is refused for what it is, left, or never began is not sent again", a
   const far = new Far();
   await assert.rejects(far.bring({ send: () => Promise.reject(broken()) }).done, /unreachable/);
   assert.deepEqual(far.pauses, [], "a gateway that does not answer at all is said at once");
+});
+
+test("one that was begun before goes on where it is, from its beginning where nothing is kept, and is not sent again where it is there", async () => {
+  const begun = new Far();
+  begun.kept = 40;
+  const { done, told, broke, why } = begun.bring({}, true);
+  assert.equal(await done, upload);
+  assert.deepEqual(
+    [begun.asked, broke, why, told, begun.pauses],
+    [["from 40"], [40], [null], [40, 100], []],
+    "and nobody waits first",
+  );
+  const none = new Far();
+  assert.equal(await none.bring({}, true).done, upload);
+  assert.deepEqual(none.asked, ["from 0"]);
+  const there = new Far();
+  there.kept = bytes;
+  assert.equal(await there.bring({}, true).done, upload);
+  assert.deepEqual(there.asked, []);
+});
+
+test("one that was begun before waits for a gateway that does not answer yet, and ends with its refusal", async () => {
+  const far = new Far();
+  far.kept = 40;
+  const { part } = far.wires();
+  const first = [broken(), refused(409, "image/under-way"), refused(429, "busy")];
+  const waits: Wires["part"] = async () => {
+    const fault = first.shift();
+    if (fault !== undefined) throw fault;
+    return part();
+  };
+  assert.equal(await far.bring({ part: waits }, true).done, upload);
+  assert.deepEqual([far.asked, far.pauses.length], [["from 40"], 3]);
+  const silent = new Far();
+  await assert.rejects(silent.bring({ whole: () => Promise.reject(broken()) }, true).done, /unreachable/);
+  assert.deepEqual([silent.asked, silent.pauses.length], [[], mostTries]);
+  const refusing = new Far();
+  await assert.rejects(
+    refusing.bring({ whole: () => Promise.reject(refused(401, "unauthorized")) }, true).done,
+    /unauthorized/,
+  );
 });
 
 test("a file that has changed meanwhile, or that somebody leaves while it waits, ends it", async () => {
