@@ -34,6 +34,21 @@ const withGrantee = (command: Command): Command =>
     .option("--domain <path>", "a domain, with all below it")
     .option("--all", "everybody");
 
+const shareCommands: Register = (volume, context, withHelp) => {
+  withHelp(
+    withGrantee(volume.command("share").description("share it with a cell, an account, a domain or all")).action(
+      async (name, right, options) => (await volumes()).shareVolume(context(), name, right, options),
+    ),
+    ["cells volume share golden copy --domain acme", "cells volume share data write --cell shop"],
+  );
+  withHelp(
+    withGrantee(volume.command("unshare").description("take that back, for the future")).action(
+      async (name, right, options) => (await volumes()).unshareVolume(context(), name, right, options),
+    ),
+    ["cells volume unshare golden copy --domain acme"],
+  );
+};
+
 /** `cells volume`: what outlives cells. */
 export const volumeCommands: Register = (program, context, withHelp) => {
   const volume = program
@@ -94,18 +109,7 @@ export const volumeCommands: Register = (program, context, withHelp) => {
     ).action(async (name, options) => (await volumes()).addVersion(context(), name, options)),
     ["cells volume version golden --from shop/db/disk"],
   );
-  withHelp(
-    withGrantee(volume.command("share").description("share it with a cell, an account, a domain or all")).action(
-      async (name, right, options) => (await volumes()).shareVolume(context(), name, right, options),
-    ),
-    ["cells volume share golden copy --domain acme", "cells volume share data write --cell shop"],
-  );
-  withHelp(
-    withGrantee(volume.command("unshare").description("take that back, for the future")).action(
-      async (name, right, options) => (await volumes()).unshareVolume(context(), name, right, options),
-    ),
-    ["cells volume unshare golden copy --domain acme"],
-  );
+  shareCommands(volume, context, withHelp);
   withHelp(
     volume
       .command("delete")
