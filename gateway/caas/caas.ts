@@ -1,4 +1,5 @@
 import { rmSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
 import type { Refusal } from "../../model/api.ts";
@@ -23,12 +24,25 @@ import { createVolumes } from "./volumes/volumes.ts";
 
 const bodyLimitBytes = 1024 * 1024;
 
-/** Ready to listen, by `serve` where it is there. */
+/** So long, or until its client leaves. */
+const stays = (outgoing: ServerResponse, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    const over = (): void => {
+      clearTimeout(timer);
+      outgoing.off("close", over);
+      resolve();
+    };
+    const timer = setTimeout(over, ms);
+    outgoing.once("close", over);
+  });
+
+/** Ready to listen, by `serve` where it is there. @param nowMs by which clients are measured */
 export function createCaas(
   configuration: ProcessConfiguration,
   { log }: Pick<Observer, "log">,
   serve?: FastifyServerFactory,
-  contract: Contract = createContract(configuration),
+  given?: Contract,
+  nowMs: () => number = () => performance.now(),
 ): FastifyInstance {
   const { directory, personality } = configuration;
   const app = fastify({
@@ -39,11 +53,14 @@ export function createCaas(
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  const limits = createLimits(() => performance.now());
+  const limits = createLimits(nowMs);
+  const contract = given ?? createContract(configuration, limits.belongs);
   app.addHook("onRequest", async (request, reply) => {
     const { authorization, cookie = "" } = request.headers;
     const begun = limits.begin(authorization ?? cookie, addressOf(request.raw.socket));
     if ("waitS" in begun) {
+      if (begun.laterMs === null) request.raw.destroy();
+      else await stays(reply.raw, begun.laterMs);
       reply.header("retry-after", String(begun.waitS));
       throw refused(429, "busy", "more is asked from here than this door answers");
     }

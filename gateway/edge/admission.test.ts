@@ -7,12 +7,14 @@ import { after, before, test } from "node:test";
 import type { FastifyInstance } from "fastify";
 import type { Refusal } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { viaHeader } from "../../model/contract/audit/via.ts";
 import { hashCredential, newCredential } from "../../runtime/http/bearer.ts";
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
 import { isTicket } from "../../runtime/identity/tickets.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createGateway } from "../gateway.ts";
+import { whoseHeader } from "../shared/whose.ts";
 import { createIntroduction } from "./admission.ts";
 
 /** The gateway before a controller that knows one credential, and keeps whoever asks for `slow` waiting. */
@@ -99,6 +101,23 @@ test("who only says to be of a cell is told so before a body is read", async () 
   assert.equal(answer.statusCode, 401);
   assert.match((JSON.parse(await text(answer)) as Refusal).error.message, /no credential of the cell/);
   upload.destroy();
+});
+
+test("a personality is told whose share a request is of, once that is sure, and nobody else is", async () => {
+  const whose = async (credential: string, via: string | null = "caas;listCells;1") => {
+    const headers = { authorization: `Bearer ${credential}`, ...(via === null ? {} : { [viaHeader]: via }) };
+    const answer = await fetch(`${url}/cells/shop/model`, { headers });
+    await answer.text();
+    return answer.headers.get(whoseHeader);
+  };
+  const [its, operators] = [await whose(own), await whose(operator)];
+  assert.match(String(its), /^[\w-]{22}$/);
+  assert.match(String(operators), /^[\w-]{22}$/);
+  assert.notEqual(its, operators);
+  assert.equal(await whose(own), its, "each time the same");
+  assert.equal(await whose(newCredential("shop").credential), null, "who made one up would use up what the cell has");
+  assert.equal(await whose("nobody"), null);
+  assert.equal(await whose(own, null), null);
 });
 
 test("a cell's holder is let in, has a share of the gateway, and stands in nobody's way with it", async () => {

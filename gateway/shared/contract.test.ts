@@ -14,7 +14,9 @@ import { createTestInstallation, eventually, type TestInstallation } from "../..
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { readCredentials } from "../../runtime/transport/mutual-tls.ts";
 import { createCaas } from "../caas/caas.ts";
+import { known } from "./limits.ts";
 import { overTls } from "./listen.ts";
+import { whoseHeader } from "./whose.ts";
 
 /** CaaS as a process of its own, before a gateway that says what it was asked. */
 let installation: TestInstallation;
@@ -33,7 +35,7 @@ const serveAs = async (name: string): Promise<number> => {
       return;
     }
     const body = await text(incoming);
-    response.writeHead(418, { "content-type": "application/json", etag: '"7"' });
+    response.writeHead(418, { "content-type": "application/json", etag: '"7"', [whoseHeader]: "acme" });
     response.end(JSON.stringify({ method: incoming.method, url: incoming.url, body: body.length }));
   });
   const webSockets = new WebSocketServer({ server });
@@ -70,6 +72,34 @@ after(async () => {
   await installation.remove();
 });
 
+test("who asks more than his account may is refused, and hears it a second later, whichever session he shows", async () => {
+  const { own } = await configure(await serveAs("gateway"));
+  const app = createCaas(own, { log: () => undefined }, undefined, undefined, () => 0);
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  try {
+    const ask = async (session: number) => {
+      const began = performance.now();
+      const headers = { authorization: `Bearer session ${session}` };
+      const answer = await fetch(`${url}/cells`, { headers });
+      await answer.text();
+      return { status: answer.status, after: answer.headers.get("retry-after"), tookMs: performance.now() - began };
+    };
+    // Each is known by then, and of the same account as the gateway says.
+    for (const session of [1, 2]) assert.equal((await ask(session)).status, 418);
+    for (let asked = 0; asked < known.burst; asked += 20) {
+      const some = await Promise.all(Array.from({ length: 20 }, (_, at) => ask((at % 2) + 1)));
+      assert.deepEqual([...new Set(some.map(({ status }) => status))], [418], "no more is asked than it may");
+    }
+    const refusals = await Promise.all([1, 2, 1].map(ask));
+    for (const { status, after, tookMs } of refusals)
+      assert.ok(status === 429 && after === "1" && tookMs > 990, JSON.stringify(refusals));
+    const third = await ask(3);
+    assert.equal(third.status, 418, "nobody knows yet whose it is");
+  } finally {
+    await app.close();
+  }
+});
+
 test("CaaS passes the whole contract on, with the credential of whoever asks, and nothing of its own", async () => {
   const port = await serveAs("gateway");
   const { own } = await configure(port);
@@ -86,6 +116,7 @@ test("CaaS passes the whole contract on, with the credential of whoever asks, an
     });
     assert.equal(answer.status, 418, "the answer is the gateway's");
     assert.equal(answer.headers.get("etag"), '"7"');
+    assert.equal(answer.headers.get(whoseHeader), null, "what the gateway says of him is for CaaS alone");
     assert.deepEqual(await answer.json(), { method: "PUT", url: "/cells/shop/model?dryRun=true", body: body.length });
     assert.equal(asked.at(-1)?.headers.authorization, "Bearer somebody");
     assert.match(

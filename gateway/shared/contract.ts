@@ -13,6 +13,7 @@ import { joinStreams } from "../../runtime/http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { expectPeer, readCredentials } from "../../runtime/transport/mutual-tls.ts";
+import { whoseHeader } from "./whose.ts";
 
 /**
  * The published contract as a personality asks it: at the gateway beside it, with the credential of whoever asks the personality.
@@ -64,6 +65,7 @@ const ofOneHop: ReadonlySet<string> = new Set([
   "proxy-connection",
   // Each says its own.
   viaHeader,
+  whoseHeader,
   // A browser sends to each port of a host what one of them gave it: a sign-in at the gateway is nobody else's to see.
   "cookie",
   "set-cookie",
@@ -79,7 +81,11 @@ const passed = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => {
   ) as OutgoingHttpHeaders;
 };
 
-export function createContract(configuration: ProcessConfiguration): Contract {
+/** @param told of each answer whose the request was, by what it showed (`whose.ts`) */
+export function createContract(
+  configuration: ProcessConfiguration,
+  told: (shown: string, whose: string) => void = () => undefined,
+): Contract {
   const { personality, role } = configuration;
   if (personality === undefined)
     throw new Error('the configuration has no "personality" part, which this process needs');
@@ -103,7 +109,12 @@ export function createContract(configuration: ProcessConfiguration): Contract {
         headers,
         ...(signal === undefined ? {} : { signal }),
       });
-      outgoing.once("response", resolve);
+      outgoing.once("response", (answer) => {
+        const whose = answer.headers[whoseHeader];
+        if (answer.statusCode !== 401 && typeof whose === "string" && headers.authorization !== undefined)
+          told(String(headers.authorization), whose);
+        resolve(answer);
+      });
       outgoing.on("error", reject);
       if (body === undefined || typeof body === "string") outgoing.end(body);
       else pipeline(body, outgoing).catch(reject);

@@ -3,10 +3,22 @@ import { test } from "node:test";
 import { createLimits, known, unknown } from "./limits.ts";
 
 const here = "192.0.2.1";
-function world(): { readonly ask: (who: string, status?: number, source?: string) => number | null; now: number } {
+interface All {
+  readonly ask: (who: string, status?: number, source?: string) => number | null;
+  readonly belongs: (who: string, whose: string) => void;
+  /** Of a refusal; undefined: it is none. */
+  readonly laterMs: (who: string, source?: string) => number | null | undefined;
+  now: number;
+}
+function world(): All {
   const state = { now: 0 };
   const limits = createLimits(() => state.now);
   return Object.assign(state, {
+    belongs: limits.belongs,
+    laterMs: (who: string, source = here): number | null | undefined => {
+      const begun = limits.begin(who, source);
+      return "waitS" in begun ? begun.laterMs : undefined;
+    },
     ask: (who: string, status = 200, source = here) => {
       const begun = limits.begin(who, source);
       if ("waitS" in begun) return begun.waitS;
@@ -50,4 +62,39 @@ test("who guesses is slow, by where he comes from, and costs nobody who is known
     assert.equal(all.ask(""), null, "a login that succeeds is no guess");
   for (let at = 0; at < unknown.burst; at += 1) all.ask("other", 401);
   assert.notEqual(all.ask("ann"), null, "a credential that ended is one like any other");
+});
+
+test("sessions of one account have one measure, also those that are made meanwhile", () => {
+  const all = world();
+  for (const session of ["ann 1", "ann 2", "al 1"]) {
+    assert.equal(all.ask(session), null);
+    all.belongs(session, "acme");
+  }
+  all.ask("bob");
+  all.belongs("bob", "other");
+  let taken = 0;
+  const next = (): string => ["ann 1", "ann 2", "al 1"][taken % 3] ?? "";
+  while (taken < 1000 && all.ask(next()) === null) taken += 1;
+  assert.equal(taken, known.burst);
+  assert.equal(all.ask("ann 3"), null, "it is known by no more than where it comes from");
+  all.belongs("ann 3", "acme");
+  assert.equal(all.ask("ann 3"), 1);
+  assert.equal(all.ask("bob"), null);
+});
+
+test("refusals are said later, as many a second as answers, and where too many wait there are none", () => {
+  const all = world();
+  all.ask("ann");
+  for (let at = 0; at < known.burst; at += 1) all.ask("ann");
+  const later = Array.from({ length: 1000 }, () => all.laterMs("ann"));
+  const said = later.filter((ms) => typeof ms === "number");
+  assert.equal(said[0], 1000);
+  assert.ok(said.every((ms, at) => at === 0 || Math.abs(ms - (said[at - 1] ?? 0) - 1000 / known.rate) < 1e-6));
+  assert.ok(said.length > 400 && Math.max(...said) <= 10_000, String(said.length));
+  assert.ok(later.slice(said.length).every((ms) => ms === null));
+  for (let at = 0; at < unknown.burst; at += 1) all.ask(`guess ${at}`, 401);
+  assert.equal(all.laterMs("guess"), 1000, "another one waits for nothing of his");
+  all.now += 60_000;
+  for (let at = 0; at < known.burst; at += 1) all.ask("ann");
+  assert.equal(all.laterMs("ann"), 1000, "a minute later it is forgotten");
 });

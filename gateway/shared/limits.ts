@@ -3,8 +3,12 @@ import { keepNewest } from "../../model/limits.ts";
 
 /**
  * How much of a personality one client may have: so many requests a second on the average, and more at once after a while of
- * none. Who shows a credential that the gateway took has his own measure, by that; everybody else shares the one of where he comes
- * from, which is smaller, so that guessing is slow and costs nobody else anything.
+ * none. Who shows a credential that the gateway took has the measure of his account, with whoever else is of it; everybody else
+ * shares the one of where he comes from, which is smaller, so that guessing is slow and costs nobody else anything.
+ *
+ * A refusal costs about as much as an answer, and most clients ask again as soon as they have it. So it is said later: as many a
+ * second as a client has answers, the first after a second. For whoever has more of them to come than would be said within ten
+ * seconds there is none, and his connection ends.
  */
 export interface Measure {
   /** Each second. */
@@ -14,6 +18,7 @@ export interface Measure {
 }
 export const known: Measure = { rate: 50, burst: 200 };
 export const unknown: Measure = { rate: 5, burst: 20 };
+const refusals = { leastMs: 1000, mostMs: 10_000 };
 /** Of clients that were heard of last; a forgotten one begins with all it may have. */
 const mostRemembered = 10_000;
 
@@ -25,6 +30,8 @@ interface Left {
 class Bucket {
   readonly #measure: Measure;
   readonly #left = new Map<string, Left>();
+  /** When the last refusal is said. */
+  readonly #refused = new Map<string, number>();
   constructor(measure: Measure) {
     this.#measure = measure;
   }
@@ -46,37 +53,57 @@ class Bucket {
   waitS(key: string, nowMs: number): number {
     return Math.max(1, Math.ceil((1 - this.leftOf(key, nowMs)) / this.#measure.rate));
   }
+  /** In how long that is said; null: never. */
+  refuse(key: string, nowMs: number): number | null {
+    const last = this.#refused.get(key) ?? 0;
+    const laterMs = Math.max(refusals.leastMs, last + 1000 / this.#measure.rate - nowMs);
+    if (laterMs > refusals.mostMs) return null;
+    this.#refused.delete(key);
+    this.#refused.set(key, nowMs + laterMs);
+    keepNewest(this.#refused, mostRemembered);
+    return laterMs;
+  }
 }
 
+export interface Refused {
+  /** As `Retry-After` says it. */
+  readonly waitS: number;
+  /** It is said then; null: it is not, and the connection ends. */
+  readonly laterMs: number | null;
+}
 export interface Limits {
   /** @param shown a credential; "": none */
-  begin(shown: string, source: string): { readonly waitS: number } | { readonly answered: (status: number) => void };
+  begin(shown: string, source: string): Refused | { readonly answered: (status: number) => void };
+  /** As the gateway says it of a credential that it took. */
+  belongs(shown: string, whose: string): void;
 }
 export function createLimits(nowMs: () => number): Limits {
   const clients = new Bucket(known);
   const sources = new Bucket(unknown);
-  /** Credentials that were taken, by their hashes: those alone have a measure of their own. */
-  const taken = new Set<string>();
-  const remember = (key: string): void => {
+  /** Credentials that were taken, by their hashes: those alone have another measure, that of whose they are. */
+  const taken = new Map<string, string>();
+  const hashOf = (shown: string): string => createHash("sha256").update(shown).digest("base64url");
+  const remember = (key: string, whose: string): void => {
     taken.delete(key);
-    taken.add(key);
+    taken.set(key, whose);
     keepNewest(taken, mostRemembered);
   };
   return {
+    belongs: (shown, whose) => remember(hashOf(shown), whose),
     begin: (shown, source) => {
       const now = nowMs();
-      const key = createHash("sha256").update(shown).digest("base64url");
-      const isKnown = taken.has(key);
-      const [bucket, of] = isKnown ? [clients, key] : [sources, source];
-      if (bucket.leftOf(of, now) < 1) return { waitS: bucket.waitS(of, now) };
+      const key = hashOf(shown);
+      const whose = taken.get(key);
+      const [bucket, of] = whose === undefined ? [sources, source] : [clients, whose];
+      if (bucket.leftOf(of, now) < 1) return { waitS: bucket.waitS(of, now), laterMs: bucket.refuse(of, now) };
       bucket.take(of, now);
       return {
         answered: (status) => {
           if (status === 401) taken.delete(key);
           else {
             // It was no guess.
-            if (!isKnown) sources.give(source, nowMs());
-            if (shown !== "") remember(key);
+            if (whose === undefined) sources.give(source, nowMs());
+            if (shown !== "") remember(key, taken.get(key) ?? key);
           }
         },
       };

@@ -1,0 +1,10 @@
+import { createHash } from "node:crypto";
+import type { Scope } from "../requests/credentials.ts";
+
+/**
+ * Said by the gateway with each answer to a personality: whose share of everything a request is of, so that a person with many
+ * sessions has one measure there. It tells who is the same, and not who that is; a client hears nothing of it.
+ */
+export const whoseHeader = "cells-whose";
+export const whoseOf = (scope: Scope): string =>
+  createHash("sha256").update(JSON.stringify(scope)).digest("base64url").slice(0, 22);
