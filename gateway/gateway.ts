@@ -1,7 +1,6 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { rootCell } from "../core/documents/cells.ts";
 import type { Changed, Refusal } from "../model/api.ts";
-import { viaHeader } from "../model/contract/audit/via.ts";
 import { match } from "../model/contract/match.ts";
 import { openApi } from "../model/contract/openapi.ts";
 import { readQuery } from "../model/contract/request.ts";
@@ -56,7 +55,7 @@ import { RefusedError, refused } from "./requests/refused.ts";
 import { leaves, serveRoute } from "./requests/serve.ts";
 import { registerWholeHosts } from "./requests/whole-hosts.ts";
 import type { GatewayMeans } from "./shared/means.ts";
-import { whoseHeader, whoseOf } from "./shared/whose.ts";
+import { tellWhose } from "./shared/whose.ts";
 import { Passes } from "./sign-in/passes.ts";
 import { createSignIn, type SignIn } from "./sign-in/sign-in.ts";
 import { registerBackup } from "./storage/backup.ts";
@@ -172,7 +171,7 @@ export function createGateway(
       return reply;
     }
     // Whoever only says to be of a cell has left by now, and none of its measure.
-    if (request.headers[viaHeader] !== undefined) reply.raw.setHeader(whoseHeader, whoseOf(scope));
+    tellWhose(request.headers, reply.raw, scope);
     takePlace(scope, followsIn(request) ? "followers" : isPassed ? "passed" : "requests", reply);
   });
   app.setErrorHandler((error, _request, reply) => answerError(error, reply, observer.log));
