@@ -6,6 +6,8 @@ import { test } from "node:test";
 import { chromium, type Page } from "playwright-core";
 import type { ImageSummary } from "../../model/api.ts";
 import type { VolumeDetails } from "../../model/contract/tenancy/volumes/volumes.ts";
+import type { Ended } from "../command.ts";
+import { resolver } from "../configuration.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { cacheDirectory } from "../places.ts";
 import { readRecord } from "../record.ts";
@@ -48,6 +50,27 @@ const diskOf = async (t: Testbed, path: string): Promise<string> => {
 };
 const qemu = (...command: readonly string[]): string =>
   execFileSync(command[0] ?? "", command.slice(1), { encoding: "utf8" });
+
+/** An address that everybody on the Internet reaches, as far as the gateway can see; of the machine where an operator's resolver would be. */
+const somewhere = { address: "1.2.3.4", port: 8080 } as const;
+/** Serves a file there. Which paths were asked for is in another one. */
+async function serveOutside(t: Testbed, file: string, asked: string): Promise<void> {
+  const server = `
+    const { appendFileSync, createReadStream, statSync } = require("node:fs");
+    const [file, asked] = process.argv.slice(1);
+    require("node:http").createServer(({ url }, answer) => {
+      appendFileSync(asked, url + "\\n");
+      if (url.includes("?")) return answer.writeHead(302, { location: "http://${resolver.address}/" }).end();
+      answer.writeHead(200, { "content-length": statSync(file).size });
+      createReadStream(file).pipe(answer).on("error", () => answer.destroy());
+    }).listen(${somewhere.port}, () => appendFileSync(file + ".served", "served"));`;
+  const done = async ({ code, stderr }: Ended): Promise<void> => assert.equal(code, 0, stderr);
+  await done(await t.resolver(["ip", "address", "add", `${somewhere.address}/32`, "dev", "lo"]));
+  await done(await t.exec("gateway", ["ip", "route", "add", somewhere.address, "via", resolver.address]));
+  const command = 'setsid "$0" -e "$1" "$2" "$3" >/dev/null 2>&1 </dev/null &';
+  await done(await t.resolver(["sh", "-c", command, process.execPath, server, file, asked]));
+  await until("the server outside listens", async () => existsSync(`${file}.served`));
+}
 
 /** The page of its gateway, signed in as the operator, over a way that takes 16 MiB in a second. */
 async function withPage(t: Testbed, work: (page: Page) => Promise<void>): Promise<void> {
@@ -141,6 +164,39 @@ test("images from outside become volumes, or are refused with their reason", { s
       qemu("qemu-img", "compare", "-q", "-f", "raw", "-F", "qcow2", raw, disk);
       await until("nothing waits any more", async () => !(await said(t, "image", "list")).includes("upload-"));
       await said(t, "volume", "delete", "mine", "--allow-destroy", "mine");
+    });
+
+    await suite.test("bytes behind a URL become one, if everybody on the Internet reaches it", async () => {
+      const digest = qemu("sha256sum", raw).split(" ")[0] ?? "";
+      const asked = join(work, "asked");
+      writeFileSync(asked, "");
+      await serveOutside(t, raw, asked);
+      const bring = (name: string, url: string, sha256: string): string[] => {
+        const what = ["--url", url, "--sha256", sha256, "--format", "raw"];
+        return ["volume", "create", name, ...what];
+      };
+      // The same server, at its address of the management network.
+      for (const host of [resolver.address, "127.0.0.1"])
+        await refused(
+          t,
+          /leads to .*not everybody/,
+          ...bring("inside", `http://${host}:${somewhere.port}/disk`, digest),
+        );
+      assert.equal(readFileSync(asked, "utf8"), "", "it was not asked");
+      const url = `http://${somewhere.address}:${somewhere.port}/disk`;
+      await refused(t, /redirects are not followed/, ...bring("led", `${url}?elsewhere`, digest));
+      await refused(t, /have the SHA-256 .*nothing of them is kept/, ...bring("wrong", url, "0".repeat(64)));
+      await said(t, ...bring("fetched", url, digest));
+      assert.deepEqual(readFileSync(asked, "utf8").trim().split("\n"), ["/disk?elsewhere", "/disk", "/disk"]);
+      const show = async (): Promise<VolumeDetails> =>
+        JSON.parse(await said(t, "volume", "show", "fetched", "--output", "json")) as VolumeDetails;
+      await until("it is made", async () => (await show()).versions[0]?.phase === "ready");
+      const made = join(work, "made.raw");
+      const disk = await diskOf(t, `primary/volumes/${(await show()).uid}/v1`);
+      qemu("qemu-img", "convert", "-U", "-f", "qcow2", "-O", "raw", disk, made);
+      assert.equal(qemu("sha256sum", made).split(" ")[0], digest);
+      await until("nothing waits any more", async () => !(await said(t, "image", "list")).includes("upload-"));
+      await said(t, "volume", "delete", "fetched", "--allow-destroy", "fetched");
     });
 
     await suite.test("what is hostile, or is not what it is said to be, is refused with its reason", async () => {
