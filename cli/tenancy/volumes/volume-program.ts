@@ -61,8 +61,16 @@ export const volumeCommands: Register = (program, context, withHelp) => {
       .argument("[words...]", "how words in name, tags or text begin")
       .option("--tag <tag>", "with this tag; several times: with all of them", collect)
       .option("--account <path>", "of this account")
+      .option("--least <mib>", "so large at least", countOf)
+      .option("--most <mib>", "so large at most", countOf)
+      .option("--since <time>", "made then or later, as 2026-11-26 or 2026-11-26T14:30:00Z")
+      .option("--until <time>", "made before that")
       .action(async (words, options) => (await volumes()).listVolumes(context(), words, options)),
-    ["cells volume list", "cells volume list golden debian --tag web"],
+    [
+      "cells volume list",
+      "cells volume list golden debian --tag web",
+      "cells volume list --least 1024 --until 2026-11-01",
+    ],
   );
   withHelp(
     volume

@@ -63,13 +63,25 @@ const shareText = ({ kind, path, right }: NewShare): string =>
 export interface Found {
   readonly tag?: readonly string[];
   readonly account?: string;
+  readonly least?: number;
+  readonly most?: number;
+  readonly since?: string;
+  readonly until?: string;
 }
-export const listVolumes = (context: Context, words: readonly string[], { tag = [], account }: Found): Promise<void> =>
+export const listVolumes = (
+  context: Context,
+  words: readonly string[],
+  { tag = [], account, least, most, since, until }: Found,
+): Promise<void> =>
   asking(async () => {
     const all = await context.client().all("listVolumes", {
       ...(words.length === 0 ? {} : { text: words.join(" ") }),
       ...(tag.length === 0 ? {} : { tag }),
       ...(account === undefined ? {} : { account: pathOf(account) }),
+      ...(least === undefined ? {} : { leastMiB: least }),
+      ...(most === undefined ? {} : { mostMiB: most }),
+      ...(since === undefined ? {} : { since }),
+      ...(until === undefined ? {} : { until }),
     });
     const rows = all.map((each) => [
       each.name,
