@@ -29,11 +29,15 @@ export function mixOf(accounts: number, group: (client: PeerName, key: string, d
   const chance = { random: seedOf(19) };
   const pick = <T>(all: readonly T[]): T => all[below(chance, all.length)] as T;
   const groups = new Set<string>();
+  // One text for all VMs of a cell, as a Placer has one for each connection.
+  const cellOf = (of: number) => ({ cell: `k${of}`, client: peerName(`controller.k${of}`) });
+  const cells = Array.from({ length: accounts }, (_, of) => cellOf(of));
+  const all = cells.map((_, of) => Array.from({ length: 20 }, (_kind, at): Kind => ({ of, what: kinds[at] })));
   let serial = 0;
   const request = (kind: Kind): Asked => {
     serial += 1;
     const { of, what } = kind;
-    const [cell, client] = [`k${of}`, peerName(`controller.k${of}`)];
+    const { cell, client } = cells[of] ?? cellOf(of);
     const within = (letter: string, size: number, sort: string): JsonObject => {
       const name = `${letter}${Math.floor(serial / (20 * size * accounts))}`;
       const uid = `${cell}-${name}`;
@@ -65,7 +69,7 @@ export function mixOf(accounts: number, group: (client: PeerName, key: string, d
   };
   return {
     chance,
-    kindOf: () => ({ of: below(chance, accounts), what: kinds[below(chance, 20)] }),
+    kindOf: () => all[below(chance, accounts)]?.[below(chance, 20)] ?? { of: 0, what: undefined },
     request,
     first: () => Array.from({ length: accounts * 40 }, (_, at) => ({ of: at % accounts, what: at % 80 < 40 ? 5 : 6 })),
   };

@@ -25,7 +25,7 @@ import {
   takenKey,
 } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
+import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson } from "../outbox.ts";
 import {
   createDeaths,
   deathOf,
@@ -97,10 +97,11 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
 
 const rootController = peerName("controller.root");
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
-
+const isOther = ([key]: readonly [string, Json]): boolean => !key.startsWith("reservation/");
 function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions): PlacerState {
   const state: PlacerState = {
-    outbox: createOutbox(restored),
+    // Reservations are kept once, and not among the records that were written, too.
+    outbox: createOutbox({ ...restored, records: new Map([...restored.records].filter(isOther)) }),
     ratios: ratios ?? defaultRatios,
     started: false,
     hosts: new HostTable(),
@@ -314,13 +315,14 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
       refuse("the placement document is malformed; see core/documents/readers/placement.ts for its fields");
       return;
     }
-    const { on: _on, ...anywhere } = document;
     // Of the root controller's VM alone hosts choose the place themselves; nobody else may choose it past the Placer.
-    state.wanted.set(vm, { client, document: client === rootController ? document : anywhere });
+    const kept = document.on === undefined || client === rootController ? document : anywhere(document);
+    state.wanted.set(document.vm, { client, document: kept });
     if (document.moveTo !== undefined) state.asked.add(vm);
   }
   if (state.started) reconcile(state, vm);
 }
+const anywhere = ({ on: _on, ...document }: DesiredPlacement): DesiredPlacement => document;
 
 /** Brings one VM's reservation in line with its desire; what that frees goes to those that wait. */
 function reconcile(state: PlacerState, vm: Uid): void {
@@ -355,15 +357,18 @@ function renamed(state: PlacerState, reservation: Reservation, document: Desired
   const changed = reservationOf(reservation.client, { ...document, ...has }, reservation);
   state.reservations.set(changed.vm, changed);
   reserve(state.usage, changed);
-  write(state.outbox, `reservation/${changed.vm}`, changed);
+  writeReservation(state, changed.vm, changed);
   return changed;
 }
 
+const writeReservation = ({ outbox }: PlacerState, vm: Uid, value: Reservation | null): void => {
+  outbox.effects.push({ kind: "write", key: `reservation/${vm}`, value: value === null ? null : toJson(value) });
+};
 function drop(state: PlacerState, reservation: Reservation): void {
   release(state.usage, reservation);
   state.reservations.delete(reservation.vm);
   state.leaving.delete(reservation.vm);
-  write(state.outbox, `reservation/${reservation.vm}`, null);
+  writeReservation(state, reservation.vm, null);
   log(state.outbox, "placement/released", {
     vm: reservation.vm,
     path: reservation.path,
@@ -483,7 +488,7 @@ function keepPlace(
   const reservation = reservationOf(client, { ...document, ...given }, place);
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
-  write(state.outbox, `reservation/${vm}`, reservation);
+  writeReservation(state, vm, reservation);
   log(state.outbox, "placement/reserved", { vm, path, incarnation, host: at.host });
   sayPlaced(state, reservation);
 }
