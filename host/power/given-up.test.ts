@@ -28,12 +28,13 @@ const createDriver = () => {
 
 test("an order is void as soon as who gave it waits no more: the host may be in a later boot by then", async () => {
   const installation = await createTestInstallation("given-up");
+  let server: PeerServer | undefined;
   try {
     const [host, manager] = [peerName("host.h2"), peerName("ha-manager")];
     const { configuration } = await installation.configure(host);
     const { configuration: own } = await installation.configure(manager);
     const { asked, power } = createDriver();
-    const server = await servePeers(configuration, createHostEdge({ power } as never));
+    server = await servePeers(configuration, createHostEdge({ power } as never));
     const isOver = new AbortController();
     const answer = peerRequest(own, host, {
       method: "POST",
@@ -51,8 +52,8 @@ test("an order is void as soon as who gave it waits no more: the host may be in 
     await assert.rejects(answer);
     await until(2);
     assert.deepEqual(asked.slice(0, 2), ["off", "void"]);
-    await server.stop();
   } finally {
+    await server?.stop();
     await installation.remove();
   }
 });
