@@ -52,7 +52,7 @@ import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
 import { offerOf, offersOf } from "./room/offers.ts";
 import { rooms } from "./room/rooms.ts";
 import { isSparing, placeSparing } from "./room/spare.ts";
-import { someOf, toldOf } from "./room/told.ts";
+import { noRefusals, someOf, toActual, toldOf } from "./room/told.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";
@@ -510,12 +510,3 @@ const sayPlaced = (state: PlacerState, reservation: Reservation): void => {
   };
   publish(state.outbox, actualKey(client, `placement/${vm}`), actual);
 };
-/** One for all that have a place: it is kept with what was said of each. */
-const noRefusals: ActualPlacement["refusals"] = [];
-const toActual = (
-  phase: ActualPlacement["phase"],
-  reason: string | null,
-  incarnation: number,
-  host: HostName | null,
-  refusals: ActualPlacement["refusals"],
-): ActualPlacement => ({ phase, reason, incarnation, host, refusals });

@@ -1,5 +1,6 @@
 import type { ByRule, Refusing } from "../../../model/cause/cause.ts";
-import type { HostRefusal } from "../../documents/vocabulary.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import type { ActualPlacement, HostRefusal } from "../../documents/vocabulary.ts";
 
 /*
  * What a Placer says of hosts that refuse a VM: of so many each one, and of more how many each rule keeps away, with a host for each rule. A
@@ -37,3 +38,13 @@ export function someOf<T>(all: ReadonlySet<T>, nameOf: (one: T) => string): stri
   return others > 0 ? `${named.join(", ")} and ${others} more` : named.join(", ");
 }
 const mostNamed = 8;
+
+/** One for all that have a place: it is kept with what was said of each. */
+export const noRefusals: ActualPlacement["refusals"] = [];
+export const toActual = (
+  phase: ActualPlacement["phase"],
+  reason: string | null,
+  incarnation: number,
+  host: HostName | null,
+  refusals: ActualPlacement["refusals"],
+): ActualPlacement => ({ phase, reason, incarnation, host, refusals });
