@@ -35,6 +35,7 @@ import {
   type LocalConfiguration,
   type LocalPlan,
   type Self,
+  type Table,
   type TapPlan,
   type TunnelPlan,
 } from "./plan/plan.ts";
@@ -275,7 +276,7 @@ function networkHost(
   const service = { device: local.privateInterface, address: metadataAddress, prefixLength: 32, announced: false };
   return {
     ...emptyPlan(view, self, warnings),
-    iptables: [nat.table(), filter.table()],
+    iptables: [withWhole(nat.table(), "OUTPUT"), filter.table()],
     dhcp: dhcpPlan(view, dhcpSubnets, own),
     bridges: withVlans ? bridges : [],
     wire: withVlans ? local.privateInterface : "",
@@ -303,6 +304,11 @@ function networkHost(
   };
 }
 
+/** Without an elastic address the chain has no rule, and those of the last one are not the site's own. */
+const withWhole = ({ name, chains }: Table, whole: string): Table => ({
+  name,
+  chains: chains.map((chain) => (chain.name === whole ? { ...chain, isWhole: true } : chain)),
+});
 function planGroup(
   { id, ingress }: SecurityGroup,
   lookup: Lookup,

@@ -286,6 +286,10 @@ test("MANAGED: what somebody takes away is back, and what nobody needs goes", as
     assert.ok(left.includes(`vl_${group.tag}`));
   }
   assert.ok(await reaches());
+  // Nobody has an elastic address any more.
+  await offered("host1", text.replaceAll(/<publicIp>[^<]*</g, "<publicIp>0.0.0.0<"));
+  assert.doesNotMatch(host.run("iptables-save", "-t", "nat"), /DNAT --to-destination 1\.111\.|MARK/);
+  await offered("host1");
   // Another machine is the network host.
   await offered("host1", text, "10.111.1.56");
   const place = [host.run("iptables-save"), host.run("ip", "-o", "address"), host.run("ip", "-br", "link")].join("\n");
