@@ -46,10 +46,14 @@ export const volumesCredentialFile = (at: Places, member: Member): string =>
   join(memberFiles(at, member).data, "volumes.credential");
 
 /** What a host says for the modes of Eucalyptus, and where: what is in place there goes with the machine, and so may its files. */
-export const modesOf = (member: Member) =>
-  ({ directory: join(memberRunDirectory(member.name), "eucalyptus"), peer: "node", cluster: "one" }) as const;
-/** Of the machine, as `eucalyptus.conf` has it. */
-export const modesOfMachine = `VNET_PUBINTERFACE=${outside.device}\nVNET_PRIVINTERFACE=${hostBridge}\nVNET_BRIDGE=${hostBridge}\n`;
+export const modesOf = ({ networkHosts = [] }: Pick<InstallationRecord, "networkHosts">, { name }: Member) =>
+  ({
+    directory: join(memberRunDirectory(name), "eucalyptus"),
+    peer: networkHosts.includes(name) ? "network" : "node",
+    cluster: "one",
+  }) as const;
+/** Of the machine, as `eucalyptus.conf` has it. Tags of MANAGED are on the wire itself. */
+export const modesOfMachine = `VNET_PUBINTERFACE=${outside.device}\nVNET_PRIVINTERFACE=${underlayDevice}\nVNET_BRIDGE=${hostBridge}\n`;
 
 /** Memory of a host that its own management keeps. */
 const reservedMiB = 256;
@@ -113,7 +117,7 @@ const rolePart = (
           reservedMiB,
           cpus,
           cgroups,
-          ...(record.networkModes === undefined ? {} : { eucalyptus: modesOf(member) }),
+          ...(record.networkModes === undefined ? {} : { eucalyptus: modesOf(record, member) }),
         },
         presence: { gossipKeyFile: memberFiles(at, member).gossipKey },
       };

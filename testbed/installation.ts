@@ -175,7 +175,7 @@ export class Installation {
   }
 
   #giveModes(member: Member): void {
-    const { directory } = modesOf(member);
+    const { directory } = modesOf(this.#record, member);
     mkdirSync(directory, { recursive: true });
     writeFileSync(join(directory, "eucalyptus.conf"), modesOfMachine);
   }

@@ -36,6 +36,8 @@ export interface InstallationRecord {
   readonly rootCell?: true;
   /** By cell, the mode of Eucalyptus that makes its networks; with it there is a Network View Manager, and each host is one of its nodes. Absent: Diverter alone. */
   readonly networkModes?: Readonly<Record<string, Mode>>;
+  /** Hosts that carry their cluster to the outside under the MANAGED modes, and take no VMs there. Absent: none. */
+  readonly networkHosts?: readonly string[];
   /** Loopback ports of the personalities beside the gateway, by their names, as `caas`; absent: there are none. */
   readonly doors?: Readonly<Partial<Record<Door, number>>>;
   /** They stand in VMs of their own, and not beside the gateway in its VM. Of a cloud that runs in itself. */

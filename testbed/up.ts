@@ -47,6 +47,8 @@ export interface UpOptions {
   readonly rootCell?: true;
   /** See `InstallationRecord.networkModes`. */
   readonly networkModes?: InstallationRecord["networkModes"];
+  /** See `InstallationRecord.networkHosts`. */
+  readonly networkHosts?: InstallationRecord["networkHosts"];
   /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or `newProfile`. */
   readonly profile?: Profile | "processes";
   /** Default: small. */
@@ -137,10 +139,14 @@ const nextRecord = (
 
 const modesAsked = (
   found: InstallationRecord | undefined,
-  { networkModes: asked }: UpOptions,
-): Pick<InstallationRecord, "networkModes"> => {
-  const networkModes = asked ?? found?.networkModes;
-  return networkModes === undefined ? {} : { networkModes };
+  options: UpOptions,
+): Pick<InstallationRecord, "networkModes" | "networkHosts"> => {
+  const networkModes = options.networkModes ?? found?.networkModes;
+  const networkHosts = options.networkHosts ?? found?.networkHosts;
+  return {
+    ...(networkModes === undefined ? {} : { networkModes }),
+    ...(networkHosts === undefined ? {} : { networkHosts }),
+  };
 };
 
 /** With their ports of the last start; 0: any free one. */

@@ -2,15 +2,17 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { Client } from "../../cli/connection/client.ts";
 import { listenerCommand, type Probe, probeCommand, seenIn } from "../../cli/connection/probe.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { cells, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
-import { execIn } from "./questions.testing.ts";
+import { askElements, execIn } from "./questions.testing.ts";
 
 /**
  * A cell whose networks EDGE makes, on two hosts beside Diverter: guests with addresses of the network configuration, which reach one
- * another as the rules of their groups say, and as they say now.
+ * another as the rules of their groups say, and as they say now. Then one of MANAGED on the same hosts, with a third as their network host.
  */
+const networkHost = "h3";
 const configuration = {
   Mode: "EDGE",
   InstanceDnsServers: ["10.0.0.9"],
@@ -18,15 +20,24 @@ const configuration = {
   Subnets: [{ Name: "site", Subnet: "172.20.0.0", Netmask: "255.255.255.0", Gateway: "172.20.0.1" }],
   Clusters: [{ Name: "one", Subnet: { Name: "site" }, PrivateIps: ["172.20.0.10-172.20.0.20"] }],
 };
+const managedConfiguration = {
+  Mode: "MANAGED",
+  InstanceDnsServers: ["10.0.0.9"],
+  PublicIps: ["192.0.2.120-192.0.2.130"],
+  ManagedSubnet: { Subnet: "172.30.0.0", Netmask: "255.255.0.0" },
+  Clusters: [{ Name: "one" }],
+};
 const ports = { open: 7000, closed: 7001 } as const;
-const machine = (name: string, host: string | null, more = ""): string => `
+const machine = (name: string, host: string | null, group: string, cell = "shop"): string => `
   ${name} extends {
-    boot extends VolumeCopy { x.image "<ref:/shop/golden>"; }
+    boot extends VolumeCopy { x.image "<ref:/${cell}/golden>"; }
     vm extends VM { x.memory 96; ${host === null ? "" : `x.placement.host "${host}";`} x.data extends { userData "for ${name}"; } }
     disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
-    group extends Subnet { x.size 16; ${more} }
-    card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../group>"; x.vifName "${name}"; }
+    ${group}
+    card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:${group === "" ? `/${cell}` : ".."}/group>"; x.vifName "${name}"; }
   }`;
+const groupOf = (more = ""): string => `group extends Subnet { x.size 16; ${more} }`;
+const external = 'x.addressRange "external";';
 const rule = `
   asks extends NetworkRule {
     x.address1 "<ref:/shop/web/group>"; x.address2 "<ref:/shop/db/group>";
@@ -34,9 +45,20 @@ const rule = `
   }`;
 const shop = (more: string, host: string | null): string => `shop extends Cell {
   golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
-  ${machine("web", host, 'x.addressRange "external";')}
-  ${machine("db", "h2")}
+  ${machine("web", host, groupOf(external))}
+  ${machine("db", "h2", groupOf())}
   ${more}
+}
+`;
+/** Both are members of one group. */
+const yard = (host: string | null): string => `yard extends Cell {
+  golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
+  ${groupOf(external)}
+  ${machine("web", host, "", "yard")}
+  ${machine("mate", "h1", "", "yard")}
+  enters extends NetworkRule {
+    x.address1 "internet"; x.address2 "<ref:/yard/group>"; x.protocol "tcp"; x.port2 ${ports.open}; x.direction "1to2";
+  }
 }
 `;
 /** Of the group that is an external subnet, to itself and from outside. */
@@ -58,15 +80,17 @@ const fileOf = (t: Testbed, name: string, text: string): string => {
 };
 /** Where web has to be; null: anywhere. */
 let pinned: string | null = "h1";
+/** In which cell a machine is that is called by its name alone. */
+let inCell: "shop" | "yard" = "shop";
 const apply = (t: Testbed, more: string, ...flags: readonly string[]): Promise<string> =>
   cells(t, "apply", fileOf(t, "shop.sf", shop(more, pinned)), "--yes", ...flags);
 
 const addressOf = async (t: Testbed, name: string): Promise<string> => {
-  const state = await stateOf(t, `shop/${name}/card`);
+  const state = await stateOf(t, `${inCell}/${name}/card`);
   assert.ok(state?.address, `${name} has no address`);
   return state.address;
 };
-const sh = (t: Testbed, name: string, script: string) => execIn(t, `shop/${name}/vm`, ["sh", "-c", script]);
+const sh = (t: Testbed, name: string, script: string) => execIn(t, `${inCell}/${name}/vm`, ["sh", "-c", script]);
 const probe = async (t: Testbed, from: string, to: string, port: number): Promise<string> => {
   const asked: Probe = { from: `shop/${from}/vm`, to: `shop/${to}/vm`, protocol: "tcp", port, expected: "passes" };
   const { code, stdout, stderr } = await execIn(t, asked.from, probeCommand(asked, await addressOf(t, to)));
@@ -115,13 +139,20 @@ const rulesHold = async (t: Testbed): Promise<void> => {
   await untilProbed(t, "passes");
 };
 const elasticOf = async (t: Testbed): Promise<string> => {
-  const elastic = (await stateOf(t, "shop/web/card"))?.publicAddress ?? "";
-  assert.match(elastic, /^192\.0\.2\.10\d$/);
+  const elastic = (await stateOf(t, `${inCell}/web/card`))?.publicAddress ?? "";
+  assert.match(elastic, /^192\.0\.2\.1[02]\d$/);
   return elastic;
 };
 /** What web says back to somebody outside. */
 const fromOutside = async (t: Testbed, elastic: string, port: number): Promise<string> =>
   (await t.outside(["sh", "-c", `echo cells | socat -t3 - TCP4:${elastic}:${port},connect-timeout=3`])).stdout;
+const isTold = (t: Testbed): Promise<void> =>
+  tellsOfNoMachine(t, [
+    ["shop/web", "shop/db"],
+    ["shop/db", "shop/web"],
+    ["internet", "shop/web"],
+    ["shop/web", "internet"],
+  ]);
 const isReachedOutside = async (t: Testbed): Promise<void> => {
   const elastic = await elasticOf(t);
   const outside = (port: number): Promise<string> => fromOutside(t, elastic, port);
@@ -151,6 +182,22 @@ const isReachedOutside = async (t: Testbed): Promise<void> => {
     () => outside(ports.open),
     (seen) => seen === "",
   );
+};
+/** Whoever has the cell's own credential reads of no machine of the installation in what `why` tells; who runs them does. */
+const tellsOfNoMachine = async (t: Testbed, pairs: readonly (readonly [from: string, to: string])[]): Promise<void> => {
+  const { credential } = await t.gateway().addCredential(inCell, { note: "of a tenant" });
+  const tenant = new Client({ ...t.client(), credential });
+  const told = async (client: Client): Promise<string> => {
+    const answers: unknown[] = [];
+    for (const [from, to] of pairs)
+      for (const port of Object.values(ports))
+        answers.push(await client.why(inCell, { from, to, protocol: "tcp", port }));
+    for (const { path } of (await askElements(t, inCell)) ?? []) answers.push(await client.whyElement(inCell, path));
+    return JSON.stringify(answers);
+  };
+  const machines = /\bh[1-9]\b|\b10\.0\.[12]\.\d+/g;
+  assert.deepEqual((await told(tenant)).match(machines), null);
+  assert.match(await told(t.gateway()), machines);
 };
 const staysInPlace = async (t: Testbed): Promise<void> => {
   await t.kill("network-view-manager");
@@ -208,16 +255,93 @@ const nothingIsLeft = async (t: Testbed): Promise<void> => {
     );
 };
 
-test("a cell on EDGE", { skip: process.getuid?.() === 0 ? false : "needs root" }, async (context) => {
-  await withTestbed({ hosts: 2, servers: 1, networkModes: { shop: "EDGE" } }, async (t) => {
+/** A packet of either kind that a machine of the same group answers, and somebody outside. */
+const areAnswered = async (t: Testbed, elastic: string): Promise<void> => {
+  const address = await addressOf(t, "web");
+  await until(
+    "mate has answers from web",
+    () => sh(t, "mate", `ping -c 2 -W 4 ${address}`),
+    ({ code }) => code === 0,
+  );
+  await execIn(t, "yard/web/vm", listenerCommand("tcp", ports.open));
+  await until(
+    "an answer from outside",
+    () => fromOutside(t, elastic, ports.open),
+    (seen) => seen.includes("cells"),
+  );
+  assert.equal(await fromOutside(t, elastic, ports.closed), "", "a port that no rule opens");
+};
+const goesToManaged = async (t: Testbed): Promise<void> => {
+  const file = fileOf(t, "network.json", JSON.stringify(managedConfiguration));
+  await until(
+    "the configuration is taken, once no address of the last is in place",
+    () => t.cells(["network", "configuration", "set", file]),
+    ({ code }) => code === 0,
+  );
+  inCell = "yard";
+  await cells(t, "apply", fileOf(t, "yard.sf", yard("h1")), "--yes", "--no-wait");
+  for (const name of ["web", "mate"]) await untilReady(t, `yard/${name}/vm`);
+  for (const name of ["web", "mate"]) {
+    const address = await addressOf(t, name);
+    assert.match(address, /^172\.30\.\d+\.\d+$/);
+    await until(
+      `${name} has its address`,
+      () => sh(t, name, "ip -4 address show dev eth0"),
+      ({ stdout }) => stdout.includes(`${address}/`),
+    );
+  }
+  await areAnswered(t, await elasticOf(t));
+  await tellsOfNoMachine(t, [
+    ["yard/web", "yard/mate"],
+    ["internet", "yard/web"],
+    ["yard/mate", "internet"],
+  ]);
+};
+const keepsItsAddressesInManaged = async (t: Testbed): Promise<void> => {
+  const [before, elastic] = [await addressOf(t, "web"), await elasticOf(t)];
+  await cells(t, "apply", fileOf(t, "yard.sf", yard(null)), "--yes");
+  await cells(t, "move", "yard/web/vm", "--to", "h2");
+  await untilReady(t, "yard/web/card");
+  assert.deepEqual([await addressOf(t, "web"), await elasticOf(t)], [before, elastic]);
+  assert.equal((await stateOf(t, "yard/web/vm"))?.host, "h2");
+  // From h1 by the group's tag to h2, and from outside by the network host.
+  await areAnswered(t, elastic);
+  const tapsAt = async (host: string): Promise<readonly string[]> =>
+    (await inPlace(t, host)).match(/vn_i-[0-9a-f]{8}(?=[:@])/g) ?? [];
+  await until(
+    "each host has the tap of its own machine alone",
+    async () => Promise.all(["h1", "h2", networkHost].map(tapsAt)),
+    ([h1 = [], h2 = [], h3 = []]) => h1.length === 1 && h2.length === 1 && h3.length === 0 && h1[0] !== h2[0],
+  );
+};
+const nothingIsLeftOfManaged = async (t: Testbed): Promise<void> => {
+  assert.match(await inPlace(t, networkHost), /sg-[0-9a-f]{8}/);
+  await cells(t, "delete", "yard", "--yes", "--allow-destroy", "yard/web/boot,yard/mate/boot");
+  for (const host of ["h1", "h2", networkHost])
+    await until(
+      `${host} has nothing of the cell`,
+      () => inPlace(t, host),
+      (seen) => !/vn_i-[0-9a-f]|sg-[0-9a-f]{8}|inet 172\.30\.|192\.0\.2\.12[0-9]/.test(seen),
+    );
+};
+
+test("cells on EDGE, and then on MANAGED", {
+  skip: process.getuid?.() === 0 ? false : "needs root",
+}, async (context) => {
+  const modes = { networkModes: { shop: "EDGE", yard: "MANAGED" }, networkHosts: [networkHost] } as const;
+  await withTestbed({ hosts: 3, servers: 1, ...modes }, async (t) => {
     const steps: Readonly<Record<string, (t: Testbed) => Promise<void>>> = {
       "its machines wait for a configuration, and get their addresses of it": becomesReady,
       "a rule of groups opens its port, one way, for as long as it is there": rulesHold,
       "a machine of an external subnet is reached from outside under its elastic address": isReachedOutside,
+      "a tenant is told of no machine of the installation by `why`": isTold,
       "managers that end take nothing away, and go on from what is in place": staysInPlace,
       "each machine is told of itself at the address of metadata": isToldOfItself,
       "a machine that goes to another host keeps its addresses": keepsItsAddresses,
       "a cell that is deleted leaves nothing at its hosts": nothingIsLeft,
+      "under MANAGED members of a group reach one another, and are reached by the network host": goesToManaged,
+      "a machine that goes to another host keeps its addresses there, too": keepsItsAddressesInManaged,
+      "a cell that is deleted leaves nothing at its hosts, nor at the network host": nothingIsLeftOfManaged,
     };
     for (const [title, step] of Object.entries(steps)) await context.test(title, () => step(t));
   });
