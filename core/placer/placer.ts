@@ -59,13 +59,11 @@ import { termsOf } from "./terms.ts";
 import { createQuestions, sliceTimer, takeQuestion, workOn } from "./what-if/questions.ts";
 
 /*
- * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
- * new incarnation is placed anew; its controller mints one only when the old cannot run any more. What fits nowhere
- * waits, and is tried again when a host changes or a reservation goes.
+ * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A new incarnation is placed anew;
+ * its controller mints one only when the old cannot run any more. What fits nowhere waits, and is tried again when a host changes or a reservation goes.
  *
- * Several Placers may place at the same hosts, each for cells of its own (decisions/0037). Each host says what it has of
- * whomever, and a Placer counts that beside its own reservations. What two of them promise before the host has said so is
- * decided by the host, which refuses what does not fit; the VM's controller then asks for another place.
+ * Several Placers may place at the same hosts, each for cells of its own (decisions/0037). Each host says what it has of whomever, and a Placer counts that beside its own reservations.
+ * What two of them promise before the host has said so is decided by the host, which refuses what does not fit; the VM's controller then asks for another place.
  */
 
 export interface PlacerOptions {
