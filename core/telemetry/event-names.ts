@@ -175,6 +175,10 @@ export const eventNames = {
   "host/network-lease-not-in-place": "addresses of a network host cannot be given the time of its lease: why",
   "host/network-left-in-place": "something of a network view that nobody wants any more cannot be taken away: what",
   "host/network-plan-warns": "something of a network view is left out on this machine, or may go wrong: what",
+  "host/network-stops-late":
+    "a Host Manager that ends did not wait for all that a networking mode has running: for what, and why",
+  "host/network-addresses-unsteady":
+    "an instance says another address again and again: which two; one is told, and another at most once a minute",
   "host/network-view-not-written": "a network view that has come is not where this machine looks for it: why",
   "host/network-not-in-place": "a network view is not in force whole on this machine: why",
   "host/watchdog-failed": "a watchdog does not do what it is told: why",
