@@ -49,8 +49,9 @@ const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR] [-
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
 the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an hour or
 more (presence: a simulated day) or disturbs what is measured (self-hosting: translations). --into: where drawings go
-(figure-6, cell-size, self-hosting). --trace: VMs that arrived somewhere, for placement; a line for each period,
-"seconds flavour,flavour,|,…", with NAME-durations, flavours.txt and duration-bins.txt beside it.
+(figure-6, cell-size, self-hosting). --trace: VMs that arrived somewhere, for placement, in one of four formats: lines of
+a period "seconds flavour,flavour,|,…", with NAME-durations, flavours.txt and duration-bins.txt beside it; vmtable.csv of
+Azure's data sets of 2017 and 2019, also as .gz; its packing trace of 2020, a database of SQLite.
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 

@@ -1,28 +1,12 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { figureOf, reportOf } from "../measure.ts";
 import type { CommitsReport } from "./commits-process.ts";
 import type { PlacementReport } from "./placement-process.ts";
-import type { TraceReport } from "./trace-process.ts";
+import { measureTrace, traceMethod } from "./trace-figures.ts";
+import { seeded } from "./traces/read.ts";
 
 const program = (name: string): string => join(import.meta.dirname, name);
-
-/** VMs of a trace, of which there are as many as it says. */
-async function measureTrace(trace: string, { quick, say }: BenchOptions): Promise<readonly Figure[]> {
-  const hosts = quick ? 100 : 1000;
-  say(`the VMs of ${trace} at ${hosts} hosts`);
-  const report = await reportOf<TraceReport>(program("trace-process.ts"), trace, hosts, ...(quick ? [2000] : []));
-  const { arrivals, batches, most, mostWaiting, scanned, differ } = report;
-  const rows: readonly Parameters<typeof figureOf>[] = [
-    ["VMs placed", "1/s", report.perSecond, null, `goal: 5000 or more; ${arrivals} arrive, in ${batches} batches`],
-    ["one VM placed, 99 of 100", "ms", report.p99Ms, 1, `the longest ${report.longestMs.toFixed(1)} ms`],
-    ["one VM ends", "ms", report.endMs, null],
-    ["at once", "VMs", most, null, `${mostWaiting} wait at most`],
-    ["at hosts without room for them", "VMs", report.unlawful, 0, "what was answered, added up beside the Placer"],
-    ["choices that are the scan's", "%", (100 * (scanned - differ)) / scanned, null, `goal: 100; ${scanned} looked at`],
-  ];
-  return rows.map(([about, ...more]) => figureOf(`trace at ${hosts} hosts, ${about}`, ...more));
-}
 
 /** The same through the process that every installation runs, with its store and its connections. */
 async function measureCommits({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
@@ -51,7 +35,7 @@ async function measureCommits({ quick, say }: BenchOptions): Promise<readonly Fi
 
 async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
   const { quick, say, trace } = options;
-  if (trace !== undefined) return measureTrace(trace, options);
+  if (trace !== undefined) return measureTrace(resolve(trace), options);
   const figures: Figure[] = [];
   for (const [hosts, decisions] of quick
     ? [[300, 500]]
@@ -86,7 +70,8 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
       figure("a plan of moves, and looked at anew", "ms", report.rebalanceMs, 10_000, `${report.moves} moves`);
     figure("held", "MiB", report.heldMiB, 300, "hosts, places, documents and index");
   }
-  return [...figures, ...(await measureCommits(options))];
+  const stood = await measureTrace(seeded(quick ? 2000 : 100_000), options);
+  return [...figures, ...stood, ...(await measureCommits(options))];
 }
 
 export const placement: Bench = {
@@ -100,7 +85,7 @@ export const placement: Bench = {
     "Quotas are decided at controllers, before a Placer is asked; pools are not among it. Through its process: the Placer as every " +
     "installation runs it, with its store on this disk, in a process of its own; its hosts and 50 controllers are in another one and keep nothing, each at " +
     "an address of its own, with a connection of its own by mutual TLS. The same mix, after 2,000 strict and preferred VMs and a quarter of what is counted; each " +
-    "answer brings the next document, and then so many come a second. With a trace: its VMs instead, at hosts of 256 GiB, each batch " +
-    "one of 200 accounts in turn and a group that spreads.",
+    "answer brings the next document, and then so many come a second. " +
+    traceMethod,
   run: measureAll,
 };
