@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { figureOf, reportOf } from "../measure.ts";
 import type { CommitsReport } from "./commits-process.ts";
+import { ganetiMethod, measureGaneti } from "./ganeti.ts";
 import type { PlacementReport } from "./placement-process.ts";
 import { measureTrace, traceMethod } from "./trace-figures.ts";
 import { seeded } from "./traces/read.ts";
@@ -71,7 +72,9 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
     figure("held", "MiB", report.heldMiB, 300, "hosts, places, documents and index");
   }
   const stood = await measureTrace(seeded(quick ? 2000 : 100_000), options);
-  return [...figures, ...stood, ...(await measureCommits(options))];
+  // They are fetched, which takes a network.
+  const beside = quick ? [] : await measureGaneti(options);
+  return [...figures, ...stood, ...beside, ...(await measureCommits(options))];
 }
 
 export const placement: Bench = {
@@ -86,6 +89,6 @@ export const placement: Bench = {
     "installation runs it, with its store on this disk, in a process of its own; its hosts and 50 controllers are in another one and keep nothing, each at " +
     "an address of its own, with a connection of its own by mutual TLS. The same mix, after 2,000 strict and preferred VMs and a quarter of what is counted; each " +
     "answer brings the next document, and then so many come a second. " +
-    traceMethod,
+    `${traceMethod} ${ganetiMethod}`,
   run: measureAll,
 };
