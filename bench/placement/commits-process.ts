@@ -15,7 +15,7 @@ import { heapOptions } from "../../runtime/life/heap.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { percentile, processCpuMs, residentMiBOf } from "../measure.ts";
 import { machineMiB, reservedMiB, root } from "./many-hosts.ts";
-import { type Asked, dedicated, machineAt, mixOf, ownerOf } from "./mix.ts";
+import { type Asked, dedicated, isPooled, machineAt, mixOf, ownerOf, pooled, poolsOf } from "./mix.ts";
 import { type Manner, type Peer, startPeer } from "./storeless-peer.ts";
 
 /*
@@ -160,10 +160,13 @@ async function run(): Promise<CommitsReport> {
       () => known === hosts,
       () => `; it knows ${known}`,
     );
+    const pools = poolsOf(hosts, accounts);
     for (let at = 0; at < accounts; at += 1) desire(root, `owner/k${at}`, ownerOf(at));
     for (let at = 0; at < hosts; at += 10) desire(root, `dedicated/${hostAt(at)}`, dedicated(hostAt(at), at, accounts));
+    for (let at = 0; at < hosts; at += 1)
+      if (isPooled(at)) desire(root, `pooled/${hostAt(at)}`, pooled(hostAt(at), at, accounts, pools));
     await sleep(1000);
-    const { kindOf, request, first } = mixOf(accounts, desire);
+    const { kindOf, request, first } = mixOf(accounts, pools, desire);
     const ask = ({ client, document }: Asked): void => {
       since.set(document.vm, performance.now());
       desire(client, `placement/${document.vm}`, document);

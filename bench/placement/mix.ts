@@ -3,8 +3,9 @@ import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 
 /*
- * What a VM asks for: of twenty 12 ask for nothing, 3 and 2 are in strict and other anti-affinity groups of five, 1 is in a strict affinity group
- * of four, 1 spreads, 1 asks for hosts of its account. Besides, each account has twenty strict and twenty preferred ones, which come first.
+ * What a VM asks for: of twenty 11 ask for nothing, 3 and 2 are in strict and other anti-affinity groups of five, 1 is in a strict affinity group
+ * of four, 1 spreads, 1 asks for hosts of its account, 1 for a pool that its account may use. Besides, each account has twenty strict and twenty preferred ones,
+ * which come first.
  */
 export interface Kind {
   readonly of: number;
@@ -13,9 +14,9 @@ export interface Kind {
 export interface Asked {
   readonly client: PeerName;
   readonly kind: Kind;
-  readonly document: JsonObject & { readonly vm: string };
+  readonly document: JsonObject & { readonly vm: string; readonly memoryMiB: number; readonly cpus: number };
 }
-const kinds = [0, 0, 0, 1, 1, 2, 3, 4];
+const kinds = [0, 0, 0, 1, 1, 2, 3, 4, 7];
 
 export interface Mix {
   readonly kindOf: () => Kind;
@@ -25,7 +26,11 @@ export interface Mix {
   readonly chance: { random: number };
 }
 /** @param group a group that the next request is in, the first time */
-export function mixOf(accounts: number, group: (client: PeerName, key: string, document: JsonObject) => void): Mix {
+export function mixOf(
+  accounts: number,
+  pools: number,
+  group: (client: PeerName, key: string, document: JsonObject) => void,
+): Mix {
   const chance = { random: seedOf(19) };
   const pick = <T>(all: readonly T[]): T => all[below(chance, all.length)] as T;
   const groups = new Set<string>();
@@ -53,6 +58,7 @@ export function mixOf(accounts: number, group: (client: PeerName, key: string, d
       () => ({ groups: [`DedicatedGrp-a${of}`] }),
       () => ({ dedication: "strict" }),
       () => ({ dedication: "preferred" }),
+      () => ({ pool: poolAt(of % pools) }),
     ];
     const vm = `v${serial}`;
     const document = {
@@ -82,6 +88,19 @@ export const machineAt = (
   ...(at % 3 === 0 ? { memoryMiB: 524_288, cpus: 128 } : { memoryMiB: 262_144, cpus: 64 }),
   cpuSpeedMHz: at % 2 === 0 ? 2400 : 3000,
 });
+/** One host in twenty is in a pool, at most as many pools as accounts; each is for the accounts whose number, by the pools, is its own. */
+export const poolsOf = (hosts: number, accounts: number): number =>
+  Math.max(1, Math.min(accounts, Math.floor(hosts / 20)));
+export const isPooled = (at: number): boolean => at % 20 === 5;
+const poolAt = (number: number): string => `pool-${number}`;
+/** A host that `isPooled`: its document at the Placer. */
+export function pooled(host: string, at: number, accounts: number, pools: number): JsonObject {
+  const number = Math.floor(at / 20) % pools;
+  const authorised = Array.from({ length: accounts }, (_, of) => of).filter((of) => of % pools === number);
+  const cell = `k${number}`;
+  const pool = { uid: poolAt(number), cell, path: `${cell}/pool`, name: `n${at}`, enabled: true };
+  return { host, flavor: "whole", tag: `t${at}`, pool: { ...pool, authorised: authorised.map(accountAt) } };
+}
 /** One host in ten is dedicated: its document at the Placer. */
 export function dedicated(host: string, at: number, accounts: number): JsonObject {
   const to = { kind: "account", path: accountAt((at / 10) % accounts) };

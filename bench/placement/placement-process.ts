@@ -9,10 +9,11 @@ import { rebalance } from "../../core/placer/what-if/rebalance.ts";
 import { wholeOf } from "../../core/placer/what-if/sliced.ts";
 import { thought } from "../../core/placer/what-if/thought.ts";
 import { below } from "../../core/random.ts";
-import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { clock, placerOf, root, scanned } from "./many-hosts.ts";
-import { type Asked, dedicated, type Kind, machineAt, mixOf } from "./mix.ts";
+import { type Asked, dedicated, isPooled, type Kind, machineAt, mixOf, pooled, poolsOf } from "./mix.ts";
+import { Quotas } from "./quotas.ts";
 
 /*
  * One process with one Placer that has so many hosts, of `placement.ts`. Arguments: hosts, decisions that are measured. The times
@@ -44,6 +45,8 @@ export interface PlacementReport {
   readonly heldMiB: number;
   readonly placed: number;
   readonly waiting: number;
+  /** That no Placer was asked for: their account had its quota in full. */
+  readonly overQuota: number;
 }
 
 const [hostCount = 5000, count = 20_000] = process.argv.slice(2).map(Number);
@@ -59,16 +62,40 @@ for (let at = 0; at < hostCount; at += 10) {
   const host = peers[at]?.slice("host.".length) ?? "";
   desire(root, `dedicated/${host}`, dedicated(host, at, accounts));
 }
-const { chance, kindOf, request, first } = mixOf(accounts, desire);
-const live: { readonly client: PeerName; readonly vm: string; readonly kind: Kind }[] = [];
+const pools = poolsOf(hostCount, accounts);
+for (const [at, peer] of peers.entries())
+  if (isPooled(at))
+    desire(root, `pooled/${peer.slice("host.".length)}`, pooled(peer.slice("host.".length), at, accounts, pools));
+const { chance, kindOf, request, first } = mixOf(accounts, pools, desire);
+const vmsOfHost = hostCount <= 1000 ? 8 : 15;
+// Hardly more than an account has on the average: some have theirs in full.
+const limit = Math.ceil(1.02 * ((hostCount * vmsOfHost) / accounts + 40));
+const quotas = new Quotas(accounts, { vms: limit, memoryMiB: limit * 8192, cpus: limit * 3 });
+interface Live {
+  readonly client: PeerName;
+  readonly vm: string;
+  readonly kind: Kind;
+}
+const live: Live[] = [];
+let overQuota = 0;
 const start = ({ client, document, kind }: Asked): void => {
+  if (quotas.take(kind.of, document).length > 0) {
+    overQuota += 1;
+    return;
+  }
   desire(client, `placement/${document.vm}`, document);
   live.push({ client, vm: document.vm, kind });
+};
+const end = ({ client, vm, kind }: Live): void => {
+  // What the Placer knows of it, so that nobody keeps it twice: what is held is measured as well.
+  const wanted = state.wanted.get(vm as Uid);
+  if (wanted !== undefined) quotas.give(kind.of, wanted.document);
+  desire(client, `placement/${vm}`, null);
 };
 
 // Half of the memory has VMs before anything is measured: some 15 for each host.
 for (const kind of first()) start(request(kind));
-for (let at = 0; at < hostCount * (hostCount <= 1000 ? 8 : 15); at += 1) start(request(kindOf()));
+for (let at = 0; at < hostCount * vmsOfHost; at += 1) start(request(kindOf()));
 const held = heldMiB() - before;
 
 /** Processor time of this thread since then: what else a machine does meanwhile is not in it. */
@@ -90,7 +117,7 @@ let [placing, ending] = [0, 0];
 for (let at = 0; at < count; at += 1) {
   const gone = oneOf(live);
   const ended = process.threadCpuUsage();
-  if (gone !== undefined) desire(gone.client, `placement/${gone.vm}`, null);
+  if (gone !== undefined) end(gone);
   ending += cpuMsSince(ended);
   const asked = request(gone?.kind ?? kindOf());
   const [from, cpu] = [performance.now(), process.threadCpuUsage()];
@@ -145,7 +172,7 @@ function slicesOf(question: JsonObject): readonly number[] {
     input = goesOn ? { kind: "timer", name: sliceTimer } : null;
     const gone = took.length % 20 === 0 ? oneOf(live) : undefined;
     if (gone === undefined) continue;
-    desire(gone.client, `placement/${gone.vm}`, null);
+    end(gone);
     start(request(gone.kind));
   }
   return took;
@@ -177,5 +204,6 @@ const report: PlacementReport = {
   heldMiB: held,
   placed: state.reservations.size,
   waiting: state.waiting.size,
+  overQuota,
 };
 process.stdout.write(`${JSON.stringify(report)}\n`);
