@@ -140,6 +140,17 @@ function lostIn(store: string): number {
   return [...places].filter(([vm, host]) => kept.get(vm) !== host).length;
 }
 
+const pools = poolsOf(hosts, accounts);
+/** Whose cells and hosts are. */
+function sayWhose(say: (key: string, document: JsonObject) => void): void {
+  for (let at = 0; at < accounts; at += 1) say(`owner/k${at}`, ownerOf(at));
+  for (let at = 0; at < hosts; at += 1) {
+    const host = hostAt(at);
+    if (at % 10 === 0) say(`dedicated/${host}`, dedicated(host, at, accounts));
+    if (isPooled(at)) say(`pooled/${host}`, pooled(host, at, accounts, pools));
+  }
+}
+
 async function run(): Promise<CommitsReport> {
   await createAuthority(authority);
   writeBook();
@@ -160,11 +171,7 @@ async function run(): Promise<CommitsReport> {
       () => known === hosts,
       () => `; it knows ${known}`,
     );
-    const pools = poolsOf(hosts, accounts);
-    for (let at = 0; at < accounts; at += 1) desire(root, `owner/k${at}`, ownerOf(at));
-    for (let at = 0; at < hosts; at += 10) desire(root, `dedicated/${hostAt(at)}`, dedicated(hostAt(at), at, accounts));
-    for (let at = 0; at < hosts; at += 1)
-      if (isPooled(at)) desire(root, `pooled/${hostAt(at)}`, pooled(hostAt(at), at, accounts, pools));
+    sayWhose((key, document) => desire(root, key, document));
     await sleep(1000);
     const { kindOf, request, first } = mixOf(accounts, pools, desire);
     const ask = ({ client, document }: Asked): void => {

@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { figureOf, reportOf } from "../measure.ts";
 import type { CommitsReport } from "./commits-process.ts";
-import { ganetiMethod, measureGaneti } from "./ganeti.ts";
+import { ganetiMethod, measureGaneti } from "./compared/ganeti.ts";
 import type { PlacementReport } from "./placement-process.ts";
 import { measureTrace, traceMethod } from "./trace-figures.ts";
 import { seeded } from "./traces/read.ts";

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
 import type { BenchOptions, Figure } from "../bench.ts";
 import { figureOf, reportOf } from "../measure.ts";
-import type { BestFitReport } from "./best-fit-process.ts";
+import type { BestFitReport } from "./compared/best-fit-process.ts";
 import type { NoTrace, TraceReport } from "./trace-process.ts";
 
 const program = (name: string): string => join(import.meta.dirname, name);
@@ -49,7 +49,7 @@ export async function measureTrace(trace: string, { quick, say }: BenchOptions):
   for (const wish of ["spread", "none"]) {
     say(`best fit of the first ${compared} of them, ${wish === "spread" ? "groups spread" : "no groups"}`);
     const ours = wish === "spread" ? report : await placed(trace, hosts, compared, "none", 10 * scanEach);
-    const fit = await reportOf<BestFitReport>(program("best-fit-process.ts"), trace, hosts, compared, wish);
+    const fit = await reportOf<BestFitReport>(program("compared/best-fit-process.ts"), trace, hosts, compared, wish);
     const [{ inUse }, of] = [ours, fit.inUse];
     const note = `${inUse.mean.toFixed(1)} and ${of.mean.toFixed(1)} after each of ${inUse.arrivals} arrivals, ${inUse.most} and ${of.most} at most`;
     const about = `hosts in use to those of exhaustive best fit, ${wish === "spread" ? "groups spread" : "without groups"}`;

@@ -22,6 +22,7 @@ export interface TraceReport {
   readonly longestMs: number;
   /** A VM's end, with all that waits tried again, in processor time. */
   readonly endMs: number;
+  readonly ended: number;
   /** Answers by which a host has more VMs than it has room for, or that name a host that is none. */
   readonly unlawful: number;
   /** VMs that were to wait when they came, though a host had room. */
@@ -156,6 +157,7 @@ async function run(): Promise<TraceReport | NoTrace> {
     p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
     longestMs: sorted.at(-1) ?? 0,
     endMs: ended === 0 ? 0 : ending / ended,
+    ended,
     unlawful,
     idle,
     scanned: scans,

@@ -1,7 +1,7 @@
-import { peerName } from "../../model/cell/identifiers.ts";
-import { alike } from "./ganeti.ts";
-import { placerOf } from "./many-hosts.ts";
-import { hostSize } from "./trace-hosts.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import { placerOf } from "../many-hosts.ts";
+import { hostSize } from "../trace-hosts.ts";
+import { alike } from "./alike.ts";
 
 /* VMs that are all alike, at hosts that are: what others are compared with. Arguments: hosts, VMs. */
 export interface AlikeReport {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { reportOf } from "../measure.ts";
+import { reportOf } from "../../measure.ts";
 import type { AlikeReport } from "./alike-process.ts";
 import { nodeOf, placedOf } from "./ganeti.ts";
 

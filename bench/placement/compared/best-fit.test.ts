@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Ledger } from "../ledger.ts";
 import { BestFit } from "./best-fit.ts";
-import { Ledger } from "./ledger.ts";
 
 const offer = { memoryMiB: 1000, cpus: 10, takes: (guestMiB: number) => guestMiB + 50 };
 const vm = (memoryMiB: number, more: { second?: number; group?: number; cpus?: number; endsAt?: number } = {}) => ({
-  ...{ second: 0, account: 0, group: 0, cpus: 1, endsAt: null },
+  second: 0,
+  account: 0,
+  group: 0,
+  cpus: 1,
+  endsAt: null,
   ...more,
   memoryMiB,
 });

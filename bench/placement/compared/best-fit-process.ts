@@ -1,8 +1,8 @@
+import type { InUseReport } from "../ledger.ts";
+import { offer } from "../trace-hosts.ts";
+import { BadLines } from "../traces/bad-lines.ts";
+import { arrivalsFrom } from "../traces/read.ts";
 import { BestFit } from "./best-fit.ts";
-import type { InUseReport } from "./ledger.ts";
-import { offer } from "./trace-hosts.ts";
-import { BadLines } from "./traces/bad-lines.ts";
-import { arrivalsFrom } from "./traces/read.ts";
 
 /* Exhaustive best fit of the first VMs of a trace. Arguments: its file, hosts, how many arrivals, "spread" or "none" for groups. */
 export interface BestFitReport {

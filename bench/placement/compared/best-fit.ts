@@ -1,6 +1,6 @@
-import { type HostOffer, InUse, type InUseReport } from "./ledger.ts";
-import type { Arrival } from "./traces/arrival.ts";
-import { Ends } from "./traces/ends.ts";
+import { type HostOffer, InUse, type InUseReport } from "../ledger.ts";
+import type { Arrival } from "../traces/arrival.ts";
+import { Ends } from "../traces/ends.ts";
 
 /*
  * Exhaustive best fit, for what a Placer that packs is compared with: each VM goes to the host with room for it that has the least memory left, all of them looked at,

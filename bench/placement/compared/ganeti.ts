@@ -3,8 +3,9 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { BenchOptions, Figure } from "../bench.ts";
-import { figureOf, reportOf } from "../measure.ts";
+import type { BenchOptions, Figure } from "../../bench.ts";
+import { figureOf, reportOf } from "../../measure.ts";
+import { alike } from "./alike.ts";
 import type { AlikeReport } from "./alike-process.ts";
 
 /*
@@ -17,7 +18,6 @@ import type { AlikeReport } from "./alike-process.ts";
  */
 const run = promisify(execFile);
 const packages = ["ganeti-htools-3.0", "libpcre3"];
-export const alike = { memoryMiB: 8192, cpus: 2 } as const;
 const host = "40960g,256g,64";
 
 export const ganetiMethod =
@@ -89,9 +89,19 @@ const request = {
   nodes: {},
   instances: {},
   request: {
-    ...{ type: "allocate", name: "one", memory: alike.memoryMiB, vcpus: alike.cpus, required_nodes: 1 },
-    ...{ disks: [{ size: 10_240, mode: "rw" }], disk_space_total: 10_240, disk_template: "plain", spindle_use: 1 },
-    ...{ tags: [], nics: [], os: "none", hypervisor: "kvm" },
+    type: "allocate",
+    name: "one",
+    memory: alike.memoryMiB,
+    vcpus: alike.cpus,
+    required_nodes: 1,
+    disks: [{ size: 10_240, mode: "rw" }],
+    disk_space_total: 10_240,
+    disk_template: "plain",
+    spindle_use: 1,
+    tags: [],
+    nics: [],
+    os: "none",
+    hypervisor: "kvm",
   },
 };
 
