@@ -48,6 +48,8 @@ test("figures from a busy machine say so", () => {
 for (const name of [
   "clone",
   "dataplane",
+  "eucalyptus-packets",
+  "eucalyptus-view",
   "ha",
   "neighbour",
   "placement",

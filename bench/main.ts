@@ -40,6 +40,9 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   personalities: async () => (await import("./personalities/personalities.ts")).personalities,
   placement: async () => (await import("./placement/placement.ts")).placement,
   eucalyptus: async () => (await import("./eucalyptus/eucalyptus.ts")).eucalyptus,
+  "eucalyptus-flush": async () => (await import("./eucalyptus/flush.ts")).flush,
+  "eucalyptus-view": async () => (await import("./eucalyptus/view.ts")).view,
+  "eucalyptus-packets": async () => (await import("./eucalyptus/packets.ts")).packets,
   web: async () => (await import("./page/web.ts")).web,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };

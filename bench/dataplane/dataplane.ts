@@ -47,7 +47,7 @@ for way in all default; do echo 1 > /proc/sys/net/ipv6/conf/$way/disable_ipv6; d
 for table in iptables ip6tables arptables; do echo 0 > /proc/sys/net/bridge/bridge-nf-call-$table; done 2>/dev/null || :
 `;
 
-interface Ways {
+export interface Ways {
   readonly taps: PacketPath;
   readonly guests: PacketPath;
   stop(): Promise<void>;
@@ -69,7 +69,7 @@ async function addStack(host: Machine, device: string, own: GuestPlan, other: Gu
   return machine;
 }
 
-async function divertedWays(rules: number): Promise<Ways> {
+export async function divertedWays(rules: number): Promise<Ways> {
   const installation = new Installation();
   try {
     await installation.start();
@@ -100,7 +100,7 @@ async function divertedWays(rules: number): Promise<Ways> {
   }
 }
 
-async function bridgedWays(): Promise<Ways> {
+export async function bridgedWays(): Promise<Ways> {
   const machines: Machine[] = [];
   const stop = async (): Promise<void> => {
     await Promise.all(machines.map((machine) => machine.stop()));
