@@ -42,6 +42,8 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   eucalyptus: async () => (await import("./eucalyptus/eucalyptus.ts")).eucalyptus,
   "eucalyptus-flush": async () => (await import("./eucalyptus/flush.ts")).flush,
   "eucalyptus-view": async () => (await import("./eucalyptus/view.ts")).view,
+  "eucalyptus-elastic": async () => (await import("./eucalyptus/elastic.ts")).elasticAddress,
+  "eucalyptus-takeover": async () => (await import("./eucalyptus/takeover.ts")).takeover,
   "eucalyptus-packets": async () => (await import("./eucalyptus/packets.ts")).packets,
   web: async () => (await import("./page/web.ts")).web,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
