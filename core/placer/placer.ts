@@ -244,7 +244,9 @@ function takeTaken(state: PlacerState, { from, key, value }: Extract<Input, { ki
   const view = state.hosts.get(from);
   if (view === undefined) return;
   const vm = key.slice(takenKey("" as Uid).length) as Uid;
-  noteTaken(state.usage, view.host, vm, actualTaken.of(value));
+  const said = value === null ? null : actualTaken.of(value);
+  if (isUnread(state, from, key, said, value)) return;
+  noteTaken(state.usage, view.host, vm, said);
   if (state.waiting.size > 0) retry(state);
 }
 

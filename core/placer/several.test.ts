@@ -96,6 +96,25 @@ test("a Placer counts what hosts have of others' VMs, and each VM once", () => {
   assert.equal(placer.published.get("a")?.host, "h2");
 });
 
+test("a host that says fractions of a MiB, or more of them than there can be, is not believed, and stands in nobody's place", () => {
+  const placer = new Part(1);
+  const used = (): readonly number[] => placer.rooms().map(({ usedMiB }) => usedMiB);
+  placer.tell("h1", "one", { memoryMiB: 1, cpus: 1 });
+  placer.tell("h2", "other", { memoryMiB: 1, cpus: 1 });
+  placer.want("a", 200);
+  placer.want("a", null);
+  const before = used();
+  // By as much as that hosts of one class differ by their names.
+  for (const memoryMiB of [1 - 2 ** -21, 0.5, 2 ** 30 + 1, 2 ** 48, -1]) {
+    placer.tell("h2", "other", { memoryMiB, cpus: 1 });
+    placer.want("b", 200);
+    assert.deepEqual([placer.published.get("b")?.host, used().at(1)], ["h1", before.at(1)], `${memoryMiB}`);
+    placer.want("b", null);
+  }
+  placer.tell("h2", "other", { memoryMiB: 2 ** 30, cpus: 1 });
+  assert.ok((used().at(1) ?? 0) >= 2 ** 30);
+});
+
 test("what a host has of nobody's is taken until the host says otherwise, also of what was released", () => {
   const placer = new Part(1);
   placer.want("a", 800);

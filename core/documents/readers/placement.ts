@@ -48,25 +48,27 @@ import {
   hostText,
   macAddress,
   most,
+  mostMemoryMiB,
   pathText,
   peerText,
   progressFields,
   sentence,
   speedMHz,
   uidText,
+  wholeMiB,
   word,
 } from "./values.ts";
 
 /** Readers of what hosts offer and of what is placed where. */
 
-const amounts = object<PlacedAmounts>({ memoryMiB: amountMiB, cpus: count });
+const amounts = object<PlacedAmounts>({ memoryMiB: wholeMiB, cpus: count });
 export const desiredPlacement = document(
   object<DesiredPlacement>({
     vm: uidText,
     path: pathText,
     cell: cellText,
     incarnation: count,
-    memoryMiB: amountMiB,
+    memoryMiB: wholeMiB,
     cpus: count,
     cpuSpeedMHz: speedMHz,
     placement: json,
@@ -166,9 +168,9 @@ export const actualHost = document(
     state: oneOf("up", "draining"),
     address,
     mac: macAddress,
-    memoryMiB: amountMiB,
+    memoryMiB: number(0, mostMemoryMiB),
     reservedMiB: amountMiB,
-    machineMiB: optional(amountMiB),
+    machineMiB: optional(wholeMiB),
     cpus: count,
     cpuSpeedMHz: speedMHz,
     accelerator: oneOf("kvm", "tcg"),
@@ -179,5 +181,5 @@ export const actualHost = document(
   { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
 );
 export const actualTaken = document(
-  object<ActualTaken>({ memoryMiB: amountMiB, cpus: count, by: optional(peerText), terms: optional(placedTerms) }),
+  object<ActualTaken>({ memoryMiB: wholeMiB, cpus: count, by: optional(peerText), terms: optional(placedTerms) }),
 );

@@ -71,6 +71,10 @@ export const port = integer(0, 65_535);
 export const identityNumber = integer(1, 2 ** 32 - 1);
 /** Of a machine or a file, in MiB: far above what there is, and still exact when summed up. */
 export const amountMiB = number(0, maximumCount);
+/** A pebibyte: up to there a Placer tells hosts by their free memory and their names in one exact number (`orderOf`). */
+export const mostMemoryMiB = 2 ** 30;
+/** Memory of a VM or of the machine around it, which is given in whole MiB. */
+export const wholeMiB = integer(0, mostMemoryMiB);
 export const speedMHz = number(0, maximumCount);
 
 /** How many of something one document may name. */

@@ -1,6 +1,6 @@
 /** What hosts of a class stand by. */
 export interface Roomy {
-  /** The more the earlier; no two have the same (`orderOf`). */
+  /** The more the earlier; no two have the same (`orderOf`), unless there are more hosts or MiB than that counts. */
   readonly order: number;
 }
 const mostInBucket = 128;
@@ -37,18 +37,25 @@ export class Ordered<Entry extends Roomy> {
     }
     this.#noteLast(at);
   }
-  remove({ order }: Entry): void {
-    const at = placeIn(this.#lasts, order);
-    const [bucket, orders] = [this.buckets[at], this.#orders[at]];
-    if (bucket === undefined || orders === undefined) return;
-    const place = placeIn(orders, order);
-    if (orders[place] !== order) return;
-    if (bucket.length === 1) {
+  remove(entry: Entry): void {
+    const { order } = entry;
+    // By the number it is found, and by itself it is known: whatever hosts say, none goes in place of another.
+    for (let at = placeIn(this.#lasts, order); at < this.buckets.length; at += 1) {
+      const [bucket, orders] = [this.buckets[at] ?? [], this.#orders[at] ?? []];
+      for (let place = placeIn(orders, order); orders[place] === order; place += 1) {
+        if (bucket[place] !== entry) continue;
+        this.#take(at, place);
+        return;
+      }
+      if (this.#lasts[at] !== order) return;
+    }
+  }
+  #take(at: number, place: number): void {
+    if (this.buckets[at]?.length === 1) {
       for (const each of [this.buckets, this.#orders, this.#lasts]) each.splice(at, 1);
       return;
     }
-    bucket.splice(place, 1);
-    orders.splice(place, 1);
+    for (const each of [this.buckets, this.#orders]) each[at]?.splice(place, 1);
     this.#noteLast(at);
   }
   #noteLast(at: number): void {
@@ -69,5 +76,5 @@ function placeIn(orders: readonly number[], order: number): number {
 
 /** One number by free memory and then by name, of which `rank` is the place among all. */
 export const orderOf = (freeMiB: number, rank: number): number => freeMiB * mostRanks - rank;
-/** With that many hosts, of up to a pebibyte each, every order is exact. */
+/** With that many hosts, of up to a pebibyte each (`mostMemoryMiB`), every order of whole MiB is exact. */
 const mostRanks = 2 ** 21;

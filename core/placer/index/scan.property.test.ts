@@ -3,7 +3,9 @@ import { test } from "node:test";
 import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import { actualTaken } from "../../documents/readers/placement.ts";
 import type { ActualHost, ActualTaken, DesiredPlacement } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
 import { below, seedOf } from "../../random.ts";
 import { type HostView, noteTaken, type Reservation, release, reservationOf, reserve } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
@@ -65,9 +67,14 @@ class Cloud {
     };
   }
 
-  /** As hosts of this version say it, and of the one before. */
-  taken(): ActualTaken {
-    const room = { memoryMiB: 100, cpus: 1 };
+  /** As hosts of this version say it, of the one before, and such as lie; null: it is refused. */
+  taken(): ActualTaken | null {
+    const said = this.said();
+    const lie = this.pick([1 - 2 ** -21, 0.5, 1.5, 2 ** 30, 2 ** 32, 2 ** 48, -1]);
+    return actualTaken.of(toJson(this.is(4) ? { ...said, memoryMiB: lie } : said));
+  }
+  said(): ActualTaken {
+    const room = { memoryMiB: this.pick([1, 100]), cpus: 1 };
     if (this.is(4)) return room;
     const group = { name: this.pick(["g", "n", "m"]), kind: this.pick(groupKinds) };
     const implicit = this.is(3) ? { implicit: this.pick(["strict", "preferred"] as const) } : {};
@@ -215,6 +222,8 @@ test("the index chooses what a scan of all hosts chooses", (context) => {
   context.diagnostic(
     `seed ${seed}: ${placed} placed, ${given} of them with more than they have to have, ${refused} refused`,
   );
+  // Of fewer events nothing is asked: at first no host is there, and few are given more.
+  if (events < 1000) return;
   assert.ok(placed > events / 10 && refused > events / 10, `${placed} placed, ${refused} refused`);
-  assert.ok(given > events / 1000, `${given} given more`);
+  if (events >= 4000) assert.ok(given > events / 1000, `${given} given more`);
 });
