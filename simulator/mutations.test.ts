@@ -11,7 +11,7 @@ import { promisify } from "node:util";
  * Each guard of the code has a patch that takes it out, and a scenario, some seeds or a named test that then fails: what no run
  * can miss protects nothing, or is not tried. A patch is applied alone, to a copy of the code which nobody else sees. A run
  * draws 240 of them (decisions/0064); CELLS_MUTATIONS=all, as `./cells test --all` has it, tries all, also those whose
- * cheapest detector takes seconds (`# slow`). Those of the dataplane (`# builds`, what compiles it) are tried where a compiler is.
+ * cheapest detector takes seconds (`# slow`). A property makes 10 runs, or as many as notice it (`# runs`). Those of the dataplane (`# builds`, what compiles it) are tried where a compiler is.
  */
 const run = promisify(execFile);
 const compiles = spawnSync("clang", ["--version"]).status === 0;
@@ -58,9 +58,9 @@ const play = async (copy: string, words: readonly string[]): Promise<string> => 
   return stdout;
 };
 /** Runs the tests of that name in a file; what they print if one of them fails, and nothing where none does. */
-const tryTest = async (copy: string, file: string, name: string): Promise<string> => {
+const tryTest = async (copy: string, file: string, name: string, runs = "10"): Promise<string> => {
   const pattern = `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
-  const env = { ...process.env, CELLS_RUNS: "10", CELLS_SEED: "1", NODE_TEST_CONTEXT: undefined };
+  const env = { ...process.env, CELLS_RUNS: runs, CELLS_SEED: "1", NODE_TEST_CONTEXT: undefined };
   const options = { cwd: copy, timeout: longestMs, env };
   const oneSeed = `--import=${join(copy, "simulator/mutations/one-seed.testing.ts")}`;
   try {
@@ -93,7 +93,7 @@ const tryPatch = (file: string, text: string): Promise<void> =>
   patched(file, head(text, "builds"), async (copy) => {
     const [testFile = "", ...name] = head(text, "test").split(" ");
     if (testFile !== "") {
-      const told = await tryTest(copy, testFile, name.join(" "));
+      const told = await tryTest(copy, testFile, name.join(" "), head(text, "runs") || "10");
       assert.match(
         told,
         /ERR_ASSERTION|Property failed|does not come to rest/,

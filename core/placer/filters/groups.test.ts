@@ -80,6 +80,14 @@ test("a group that is not strict only prefers", () => {
   assert.notEqual(start("shop", "n3", { memoryMiB: 1000 }, near), null, "and elsewhere where it is full");
 });
 
+test("VMs of a group that would rather stand apart do so also where another host has less room", () => {
+  const { group, start, say } = cloud();
+  say("h1", host("h1", 8000));
+  group("shop", "non-strict host anti-affinity");
+  assert.deepEqual([start("shop", "v1"), start("shop", "v2")], ["h1", "h2"]);
+  assert.equal(start("shop", "v3", {}, {}), "h1", "who is in no group goes where most is free");
+});
+
 test("a VM that was stopped counts at its host without taking room, until its controller says no more of it", () => {
   const { group, start, said, desire, restart, rooms } = cloud();
   group("shop", "host anti-affinity");

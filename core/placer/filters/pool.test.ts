@@ -183,6 +183,10 @@ test("a pool that packs fills one host before the next, and another one spreads"
       ["a", "b", "c"].map((vm) => start("shop", vm, { pool: "c1-4" })),
       hosts,
     );
+    // Of hosts that differ by nothing but their room, too.
+    const apart = { pool: "c1-4", apartFrom: "shop/a" };
+    assert.equal(start("shop", "large", apart, { memoryMiB: 1000 }), "h2");
+    assert.equal(start("shop", "d", { pool: "c1-4" }), fill === "pack" ? "h2" : "h1", fill);
   }
 });
 
