@@ -1,16 +1,18 @@
 import { rmSync } from "node:fs";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
 import type { Refusal } from "../../model/api.ts";
 import { match } from "../../model/contract/match.ts";
+import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { RefusedError, refused } from "../requests/refused.ts";
 import { type Contract, createContract } from "../shared/contract.ts";
 import { boundDoor } from "../shared/door.ts";
-import { createLimits } from "../shared/limits.ts";
+import { createLimits, type Limits } from "../shared/limits.ts";
 import { createPrimary, credentialIn } from "./volumes/primary.ts";
 import { openIndex } from "./volumes/search.ts";
 import { serveVolumes } from "./volumes/serve.ts";
@@ -25,7 +27,7 @@ import { createVolumes } from "./volumes/volumes.ts";
 const bodyLimitBytes = 1024 * 1024;
 
 /** So long, or until its client leaves. */
-const stays = (outgoing: ServerResponse, ms: number): Promise<void> =>
+const stays = (outgoing: ServerResponse | Duplex, ms: number): Promise<void> =>
   new Promise((resolve) => {
     const over = (): void => {
       clearTimeout(timer);
@@ -35,6 +37,25 @@ const stays = (outgoing: ServerResponse, ms: number): Promise<void> =>
     const timer = setTimeout(over, ms);
     outgoing.once("close", over);
   });
+const beginIn = (limits: Limits, { headers, socket }: IncomingMessage) =>
+  limits.begin(headers.authorization ?? headers.cookie ?? "", addressOf(socket));
+/** Those that give a session to whoever shows what it is given for, and to nobody else. */
+const logins: ReadonlySet<string> = new Set(["logIn", "logInSigned"]);
+
+/** A request that leaves HTTP is one of its client's as well. Whose it is, the gateway does not say of it. */
+const measured =
+  (limits: Limits, passOn: Contract["passUpgradeOn"]): Contract["passUpgradeOn"] =>
+  (incoming, socket, head) => {
+    const begun = beginIn(limits, incoming);
+    if (!("waitS" in begun)) return passOn(incoming, socket, head);
+    // Nobody else reads it, and what is not read never ends.
+    socket.resume();
+    if (begun.laterMs === null) socket.destroy();
+    else
+      void stays(socket, begun.laterMs).then(() =>
+        refuseUpgrade(socket, 503, "busy", "more is asked from here than this door answers"),
+      );
+  };
 
 /** Ready to listen, by `serve` where it is there. @param nowMs by which clients are measured */
 export function createCaas(
@@ -56,20 +77,22 @@ export function createCaas(
   const limits = createLimits(nowMs);
   const contract = given ?? createContract(configuration, limits.belongs);
   app.addHook("onRequest", async (request, reply) => {
-    const { authorization, cookie = "" } = request.headers;
-    const begun = limits.begin(authorization ?? cookie, addressOf(request.raw.socket));
+    const begun = beginIn(limits, request.raw);
     if ("waitS" in begun) {
       if (begun.laterMs === null) request.raw.destroy();
       else await stays(reply.raw, begun.laterMs);
       reply.header("retry-after", String(begun.waitS));
       throw refused(429, "busy", "more is asked from here than this door answers");
     }
-    reply.raw.once("close", () => begun.answered(reply.raw.statusCode));
-    if (match(request.method, request.url)?.route.at === "caas") return;
+    const { route, name = "" } = match(request.method, request.url) ?? {};
+    reply.raw.once("close", () =>
+      begun.answered(reply.raw.headersSent ? reply.raw.statusCode : null, logins.has(name)),
+    );
+    if (route?.at === "caas") return;
     reply.hijack();
     await contract.passOn(request.raw, reply.raw);
   });
-  boundDoor(app.server, contract.passUpgradeOn);
+  boundDoor(app.server, measured(limits, contract.passUpgradeOn));
   app.setErrorHandler((error, _request, reply) => {
     const known = error as { readonly statusCode?: number; readonly message?: string };
     const status = known.statusCode ?? 500;

@@ -3,8 +3,13 @@ import { test } from "node:test";
 import { createLimits, known, unknown } from "./limits.ts";
 
 const here = "192.0.2.1";
+const login = "a password";
 interface All {
-  readonly ask: (who: string, status?: number, source?: string) => number | null;
+  readonly ask: (who: string, status?: number | null, source?: string) => number | null;
+  /** Answered, and the gateway says whose it is. */
+  readonly askOf: (whose: string, who: string) => number | null;
+  /** How many of so many are answered at one moment. */
+  readonly served: (ask: (at: number) => number | null) => number;
   readonly belongs: (who: string, whose: string) => void;
   /** Of a refusal; undefined: it is none. */
   readonly laterMs: (who: string, source?: string) => number | null | undefined;
@@ -19,12 +24,21 @@ function world(): All {
       const begun = limits.begin(who, source);
       return "waitS" in begun ? begun.laterMs : undefined;
     },
-    ask: (who: string, status = 200, source = here) => {
+    ask: (who: string, status: number | null = 200, source = here) => {
       const begun = limits.begin(who, source);
       if ("waitS" in begun) return begun.waitS;
-      begun.answered(status);
+      begun.answered(status, who === login);
       return null;
     },
+    askOf: (whose: string, who: string) => {
+      const begun = limits.begin(who, here);
+      if ("waitS" in begun) return begun.waitS;
+      limits.belongs(who, whose);
+      begun.answered(200, false);
+      return null;
+    },
+    served: (ask: (at: number) => number | null) =>
+      Array.from({ length: 5000 }, (_, at) => ask(at)).filter((waitS) => waitS === null).length,
   });
 }
 
@@ -80,6 +94,58 @@ test("sessions of one account have one measure, also those that are made meanwhi
   all.belongs("ann 3", "acme");
   assert.equal(all.ask("ann 3"), 1);
   assert.equal(all.ask("bob"), null);
+});
+
+test("one session is the same in each spelling of its header, and new sessions of an account count for it at once", () => {
+  const all = world();
+  assert.equal(all.askOf("other", "Bearer bob"), null);
+  const spelt = (at: number): string => `${at % 2 === 0 ? "bearer" : "BEARER"}${" ".repeat(1 + at)}T`;
+  assert.equal(
+    all.served((at) => all.askOf("acme", spelt(at))),
+    known.burst,
+  );
+  assert.equal(all.askOf("other", "Bearer bob"), null, "another account has its own");
+  const anew = world();
+  assert.equal(anew.askOf("other", "Bearer bob"), null);
+  // Those that find nothing left of the account count for where they come from.
+  assert.equal(
+    anew.served((at) => anew.askOf("acme", `Bearer T${at}`)),
+    known.burst + unknown.burst,
+  );
+  assert.equal(anew.askOf("other", "Bearer bob"), null);
+});
+
+test("what the gateway does not vouch for counts for where it comes from, whatever is answered", () => {
+  const all = world();
+  // A gateway of the version before says nothing of anybody.
+  for (let at = 0; at < 3; at += 1) assert.equal(all.ask("made up before"), null);
+  assert.equal(
+    all.served(() => all.ask("made up before")),
+    known.burst - 2,
+  );
+  assert.equal(all.askOf("acme", "ann"), null);
+  for (const [status, who] of [
+    [200, () => "made up before"],
+    [200, () => "made up"],
+    [403, (at: number) => `made up ${at}`],
+    [200, () => ""],
+    [401, () => login],
+    [null, () => login],
+  ] as const) {
+    const asked = all.served((at) => all.ask(who(at), status));
+    assert.equal(asked, unknown.burst, `${status} of ${who(0)}`);
+    assert.equal(all.ask("ann"), null, "who is known has another one");
+    all.now += 60_000;
+  }
+  assert.equal(
+    all.served(() => all.ask(login)),
+    5000,
+    "a login that succeeds is no guess",
+  );
+  assert.equal(
+    all.served(() => all.ask("ann")),
+    known.burst,
+  );
 });
 
 test("refusals are said later, as many a second as answers, and where too many wait there are none", () => {

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { keepNewest } from "../../model/limits.ts";
+import { bearerOf } from "../../runtime/http/bearer.ts";
 
 /**
  * How much of a personality one client may have: so many requests a second on the average, and more at once after a while of
- * none. Who shows a credential that the gateway took has the measure of his account, with whoever else is of it; everybody else
- * shares the one of where he comes from, which is smaller, so that guessing is slow and costs nobody else anything.
+ * none. Who shows a credential of which the gateway said whose it is has the measure of his account, with whoever else is of it;
+ * everybody else shares the one of where he comes from, which is smaller, so that guessing is slow and costs nobody else anything.
  *
  * A refusal costs about as much as an answer, and most clients ask again as soon as they have it. So it is said later: as many a
  * second as a client has answers, the first after a second. For whoever has more of them to come than would be said within ten
@@ -73,23 +74,37 @@ export interface Refused {
 }
 export interface Limits {
   /** @param shown a credential; "": none */
-  begin(shown: string, source: string): Refused | { readonly answered: (status: number) => void };
+  begin(shown: string, source: string): Refused | { readonly answered: Answered };
   /** As the gateway says it of a credential that it took. */
   belongs(shown: string, whose: string): void;
 }
+/** @param status null: the client left before it was answered @param isLogin it asked for a session, by a password or a key */
+type Answered = (status: number | null, isLogin: boolean) => void;
+
 export function createLimits(nowMs: () => number): Limits {
   const clients = new Bucket(known);
   const sources = new Bucket(unknown);
   /** Credentials that were taken, by their hashes: those alone have another measure, that of whose they are. */
   const taken = new Map<string, string>();
-  const hashOf = (shown: string): string => createHash("sha256").update(shown).digest("base64url");
+  /** A gateway of the version before never does. */
+  let saysWhose = false;
+  /** One credential may be shown in many spellings of the header, and is the same in each. */
+  const hashOf = (shown: string): string =>
+    createHash("sha256")
+      .update(bearerOf(shown) ?? shown)
+      .digest("base64url");
   const remember = (key: string, whose: string): void => {
     taken.delete(key);
     taken.set(key, whose);
     keepNewest(taken, mostRemembered);
   };
   return {
-    belongs: (shown, whose) => remember(hashOf(shown), whose),
+    belongs: (shown, whose) => {
+      // Until then each had a measure of its own, made up or not.
+      if (!saysWhose) taken.clear();
+      saysWhose = true;
+      remember(hashOf(shown), whose);
+    },
     begin: (shown, source) => {
       const now = nowMs();
       const key = hashOf(shown);
@@ -98,13 +113,18 @@ export function createLimits(nowMs: () => number): Limits {
       if (bucket.leftOf(of, now) < 1) return { waitS: bucket.waitS(of, now), laterMs: bucket.refuse(of, now) };
       bucket.take(of, now);
       return {
-        answered: (status) => {
+        answered: (status, isLogin) => {
           if (status === 401) taken.delete(key);
-          else {
-            // It was no guess.
-            if (whose === undefined) sources.give(source, nowMs());
-            if (shown !== "") remember(key, taken.get(key) ?? key);
-          }
+          const said = taken.get(key);
+          const isTaken = status !== null && status !== 401;
+          if (!saysWhose && isTaken && shown !== "") remember(key, said ?? key);
+          if (whose !== undefined) return;
+          const at = nowMs();
+          // It was no guess. Of whom it is known by now, it counts for him, as long as he has some left.
+          const isHis = said !== undefined && clients.leftOf(said, at) >= 1;
+          const isNoGuess = saysWhose ? isLogin && isTaken && status < 300 : isTaken;
+          if (isHis || (said === undefined && isNoGuess)) sources.give(source, at);
+          if (said !== undefined) clients.take(said, at);
         },
       };
     },
