@@ -16,20 +16,25 @@ interface PowerProps {
   readonly parts: MachineParts;
   readonly asker: Asker | null;
 }
+/** What was planned is what is put, whatever becomes of the machine meanwhile. */
+interface Order {
+  readonly verb: PowerVerb;
+  readonly attribute: string;
+  readonly value: string | number;
+}
 /** One attribute of the machine, put once its plan was seen: what comes of it stands in the list. */
 function useOrder({ cell, path, state, parts }: PowerProps) {
-  const [verb, setVerb] = useState<PowerVerb | null>(null);
+  const [order, setOrder] = useState<Order | null>(null);
   const [planned, setPlanned] = useState<Changed | null>(null);
   const [said, setSaid] = useState<Refused | null>(null);
   const { busy, run } = useDoing();
   const leave = (): void => {
-    setVerb(null);
+    setOrder(null);
     setPlanned(null);
     setSaid(null);
   };
-  const send = (wanted: PowerVerb, version: number | null) =>
+  const send = ({ attribute, value }: Order, version: number | null) =>
     run(async () => {
-      const [attribute, value] = powerOrder(wanted, { phase: state?.phase ?? "", ...parts });
       const at = [...path.split("/"), attribute].map(encodeURIComponent).join("/");
       const address = `/cells/${encodeURIComponent(cell)}/model/${at}`;
       const body = JSON.stringify(value);
@@ -44,17 +49,19 @@ function useOrder({ cell, path, state, parts }: PowerProps) {
         setSaid(refusedBy(error));
       }
     });
-  const plan = (wanted: PowerVerb): void => {
+  const plan = (verb: PowerVerb): void => {
+    const [attribute, value] = powerOrder(verb, { phase: state?.phase ?? "", ...parts });
+    const wanted = { verb, attribute, value };
     leave();
-    setVerb(wanted);
+    setOrder(wanted);
     void send(wanted, null);
   };
-  return { verb, planned, said, busy, leave, plan, send };
+  return { order, planned, said, busy, leave, plan, send };
 }
 
 export function Power(props: PowerProps) {
   const { path, state, parts, asker } = props;
-  const { verb, planned, said, busy, leave, plan, send } = useOrder(props);
+  const { order, planned, said, busy, leave, plan, send } = useOrder(props);
   const id = useId();
   const subject = {
     path,
@@ -90,8 +97,8 @@ export function Power(props: PowerProps) {
           );
         })}
       </p>
-      {verb !== null && (
-        <fieldset className="card" aria-label={`${actions[verb].label} ${path}?`}>
+      {order !== null && (
+        <fieldset className="card" aria-label={`${actions[order.verb].label} ${path}?`}>
           {busy && <Waiting what="the controller" />}
           {said !== null && <Fault said={said} />}
           {planned !== null && <PlanShown changed={planned} />}
@@ -100,14 +107,14 @@ export function Power(props: PowerProps) {
               type="button"
               className="main"
               disabled={busy || planned === null}
-              onClick={() => void send(verb, planned?.version ?? null)}
+              onClick={() => void send(order, planned?.version ?? null)}
             >
-              {actions[verb].label} it
+              {actions[order.verb].label} it
             </button>
             <button type="button" onClick={leave}>
               Leave it as it is
             </button>
-            <Command text={commandOf(`cells ${verb}`, path)} />
+            <Command text={commandOf(`cells ${order.verb}`, path)} />
           </div>
         </fieldset>
       )}
