@@ -162,11 +162,13 @@ export const wishesOf = ({ cpuRatio, memoryPercent, fill, offerings, images }: P
   ...(offerings === undefined ? {} : { offerings }),
   ...(images === undefined ? {} : { images }),
 });
+/** One that no text names is nobody's: a Placer may have kept a word of it, or made it up. */
+const isThere = (cell: Cell, host: HostName): boolean => hostElements(cell).some((each) => hostOf(each) === host);
 /** First nothing new comes there; once all Placers have said so, and nothing is left, it is its flavour's again. */
 function leave(state: ControllerState, cell: Cell, record: PooledRecord): void {
   const { uid, host, flavor } = record;
   if (record.enabled) save(state, { ...record, enabled: false });
-  else if (vmsAt(state, cell, host, tagOf(flavor, record))?.length === 0) {
+  else if (!isThere(cell, host) || vmsAt(state, cell, host, tagOf(flavor, record))?.length === 0) {
     drop(state, uid);
     log(state.outbox, "pools/given-back", { uid, host, flavor });
   }

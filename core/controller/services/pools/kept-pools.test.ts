@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type PeerName, peerName } from "../../../../model/cell/identifiers.ts";
+import { hostName, type PeerName, peerName } from "../../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredPooled } from "../../../documents/pools.ts";
 import { toJson } from "../../../outbox.ts";
@@ -105,7 +105,7 @@ test("of two words the later claim counts, in whatever order they are heard", ()
   }
 });
 
-test("a store that is only older has of each host what is later", () => {
+test("of each host the later word counts, and one record is left of it", () => {
   const [h1] = toldBefore();
   assert.ok(h1?.pool != null && h1.epoch !== undefined);
   const root = blank([{ ...h1, tag: "root-9-b true" }]);
@@ -131,6 +131,38 @@ test("a host says nothing of that, a lie makes no epoch that is none, and what n
   const other = blank(kept.map((each) => ({ ...each, flavor: "small" })));
   release(other);
   assert.match(refusal(other), /goes into a flavour only disabled and empty/, "it was of another one");
+});
+
+test("a store that has a model has its own word of each host, whatever a Placer says that it keeps", () => {
+  const [h1] = toldBefore();
+  assert.ok(h1?.pool != null && h1.epoch !== undefined);
+  const later = { ...h1, epoch: h1.epoch + 9, tag: h1.tag.replace(/-\w+ /, "-z ") };
+  const root = blank([h1]);
+  release(root);
+  assert.equal(refusal(root, withHosts({ h1: flavored })), "");
+  const before = told(root);
+  assert.equal(before.length, 1);
+  keep(root, later);
+  assert.deepEqual(told(root), before, "behind the operator's word");
+  root.step({ kind: "forked", peer: placer, forked: true, itForked: false });
+  keep(root, later);
+  release(root);
+  assert.deepEqual(told(root), before, "nor by another one, for which the Placer gave the cause");
+});
+
+test("a word of a host that no text names goes once nobody asks for it", () => {
+  const [h1] = toldBefore();
+  assert.ok(h1?.pool != null);
+  const root = blank([{ ...h1, host: hostName("nohost") }]);
+  release(root);
+  assert.equal(refusal(root, withHosts({})), "");
+  root.hearStanding("h1", []);
+  root.hearPools("shop", []);
+  assert.deepEqual(told(root), []);
+  assert.deepEqual(
+    [...root.records.keys()].filter((key) => key.startsWith("pooled/")),
+    [],
+  );
 });
 
 test("a Placer that is heard only after the operator's word counts as well, until all have been heard", () => {

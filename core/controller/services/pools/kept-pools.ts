@@ -13,13 +13,15 @@ const prefix = pooledKey(hostName(""));
 const isPlacer = (peer: PeerName): boolean => peer === servicePeer("placer") || peer.startsWith("placer.");
 
 /**
- * What a Placer keeps of hosts of flavours while the root controller's store is older than that, or blank. Nobody else knows which host a pool has: the
+ * What a Placer keeps of hosts of flavours while the root controller's store is blank. Nobody else knows which host a pool has: the
  * model of its cell names none. Forgotten, it would be given another one while its VMs stand there; and as they do, and the host is enabled, the operator's
  * newest text would be refused, which has it in its flavour. So what was given stays given, until an owner is there who does not ask for it.
  *
- * Of several Placers one may have been away: the later claim counts. Before an operator's word nothing follows from this.
+ * Of several Placers one may have been away: the later claim counts. Before an operator's word nothing follows from this. A store that has a model
+ * has its own records of hosts, older or not: one Placer that lies would give them to others.
  */
 export function takeKeptPooled(state: ControllerState, peer: PeerName, key: string, value: Json): void {
+  if (state.model.document !== null) return;
   const kept = key.startsWith(prefix) && isRoot(state) && isPlacer(peer) ? desiredPooled.of(value) : null;
   if (kept === null) return;
   const { host, flavor, tag, epoch = 0, pool } = kept;
