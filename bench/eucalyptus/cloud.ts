@@ -9,12 +9,13 @@ import type { Service } from "../../core/env.ts";
 import { createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
 import type { Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import { createPlanDriver } from "../../host/drivers/network/eucalyptus/driver.ts";
-import type { World } from "../../host/drivers/network/eucalyptus/packets/world.testing.ts";
+import { World } from "../../host/drivers/network/eucalyptus/packets/world.testing.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import { createObserver } from "../../runtime/observation/observer.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
+import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import type { HostArguments } from "./host-process.ts";
 
 /*
@@ -134,6 +135,22 @@ export class Cloud {
   async want(key: string, value: Json): Promise<void> {
     await this.#controller?.request({ key, value });
   }
+  /**
+   * A namespace in the place of the VM `web` of the host `name`.
+   * @param bits of its subnet
+   * @param gatewayOf its address
+   */
+  async guestAt(name: string, guest: Machine, bits: number, gatewayOf: (address: string) => string): Promise<void> {
+    const { machine } = this.#host(name);
+    const { id, mac, address } = this.instance("web") ?? {};
+    const [tap, gateway] = [`vn_${id}`, gatewayOf(address ?? "")];
+    machine.run("ip", "link", "delete", "dev", tap);
+    machine.cable(tap, guest, "eth0", mac?.toLowerCase());
+    guest.run("ip", "address", "add", `${address}/${bits}`, "dev", "eth0");
+    guest.run("ip", "route", "add", "default", "via", gateway);
+    this.look(name);
+    await until("the guest reaches its gateway", () => guest.succeeds("ping", "-c", "1", "-W", "1", gateway));
+  }
   /** What the Network View Manager says of a VM. */
   instance(uid: string): ActualInstance | null {
     const [, value = null] = [...this.#heard].find(([key]) => key.endsWith(`instance/${uid}`)) ?? [];
@@ -150,6 +167,20 @@ export class Cloud {
     await this.#installation?.remove();
   }
 }
+
+/** What is measured in a cloud of its own, of which nothing stays. */
+export const inCloud =
+  (measure: (world: World, cloud: Cloud, options: BenchOptions) => Promise<readonly Figure[]>): Bench["run"] =>
+  async (options) => {
+    const world = new World();
+    const cloud = new Cloud(world);
+    try {
+      return await measure(world, cloud, options);
+    } finally {
+      await cloud.stop();
+      await world.end();
+    }
+  };
 
 /** Over and over until it is so. */
 export async function until(what: string, isSo: () => boolean, longestMs = 30_000): Promise<void> {

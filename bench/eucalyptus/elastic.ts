@@ -1,9 +1,9 @@
-import { World } from "../../host/drivers/network/eucalyptus/packets/world.testing.ts";
+import type { World } from "../../host/drivers/network/eucalyptus/packets/world.testing.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { quiet } from "../dataplane/dataplane.ts";
 import { median, rangeOf } from "../measure.ts";
-import { Cloud, until } from "./cloud.ts";
+import { type Cloud, inCloud, until } from "./cloud.ts";
 import { nowMs, Pinging } from "./pinging.ts";
 
 const elastic = "198.18.0.1";
@@ -36,14 +36,7 @@ async function measure(world: World, cloud: Cloud, { quick, say }: BenchOptions)
   await cloud.want("security-group/net", group);
   await cloud.want("instance/web", instance("h1"));
   await until("the instance has its address", () => cloud.instance("web")?.phase === "ready");
-  const known = cloud.instance("web");
-  const tap = `vn_${known?.id}`;
-  node.run("ip", "link", "delete", "dev", tap);
-  node.cable(tap, guest, "eth0", known?.mac?.toLowerCase());
-  guest.run("ip", "address", "add", `${known?.address}/24`, "dev", "eth0");
-  guest.run("ip", "route", "add", "default", "via", "10.9.0.1");
-  cloud.look("h1");
-  await until("the guest reaches its gateway", () => guest.succeeds("ping", "-c", "1", "-W", "1", "10.9.0.1"));
+  await cloud.guestAt("h1", guest, 24, () => "10.9.0.1");
   say("an instance runs, and asks for an elastic address again and again");
   const [times, told]: [number[], number[]] = [[], []];
   for (let round = 0; round < (quick ? 3 : 30); round += 1) {
@@ -84,14 +77,5 @@ export const elasticAddress: Bench = {
     "a namespace with Debian's tools, the guest and whoever is outside are namespaces, too. From when the controller is asked to say that its " +
     `VM is to have one until an answer comes to a machine outside, which asks every ${everyMs} ms and does not know before where the address is. ` +
     "The address is given back after each round.",
-  run: async (options) => {
-    const world = new World();
-    const cloud = new Cloud(world);
-    try {
-      return await measure(world, cloud, options);
-    } finally {
-      await cloud.stop();
-      await world.end();
-    }
-  },
+  run: inCloud(measure),
 };

@@ -1,9 +1,9 @@
 import type { Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
-import { World } from "../../host/drivers/network/eucalyptus/packets/world.testing.ts";
+import type { World } from "../../host/drivers/network/eucalyptus/packets/world.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { quiet } from "../dataplane/dataplane.ts";
 import { median, rangeOf } from "../measure.ts";
-import { Cloud, until } from "./cloud.ts";
+import { type Cloud, inCloud, until } from "./cloud.ts";
 import { group, instance } from "./elastic.ts";
 import { nowMs, Pinging } from "./pinging.ts";
 
@@ -92,15 +92,7 @@ async function start(cloud: Cloud, { hosts, node, guest }: Place): Promise<void>
     const known = cloud.instance("web");
     return known?.phase === "ready" && known.elastic?.address === elastic && known.elastic.reason === null;
   });
-  const known = cloud.instance("web");
-  const tap = `vn_${known?.id}`;
-  node.run("ip", "link", "delete", "dev", tap);
-  node.cable(tap, guest, "eth0", known?.mac?.toLowerCase());
-  guest.run("ip", "address", "add", `${known?.address}/27`, "dev", "eth0");
-  const gateway = (known?.address ?? "").replace(/\d+$/, (last) => String((Number(last) & ~31) + 1));
-  guest.run("ip", "route", "add", "default", "via", gateway);
-  cloud.look("n");
-  await until("the guest reaches its gateway", () => guest.succeeds("ping", "-c", "1", "-W", "1", gateway));
+  await cloud.guestAt("n", guest, 27, (address) => address.replace(/\d+$/, (last) => String((Number(last) & ~31) + 1)));
 }
 const carries = (machine: Machine): boolean => machine.run("ip", "-4", "-o", "address").includes(elastic);
 
@@ -154,14 +146,5 @@ export const takeover: Bench = {
     "with its store and mutual TLS; their networks are namespaces with Debian's tools. The active network host's process is killed and its " +
     `cables are cut. From then until an answer of the guest comes to a machine outside, which asks its elastic address every ${everyMs} ms. Who ` +
     "was killed is the other one in the next round.",
-  run: async (options) => {
-    const world = new World();
-    const cloud = new Cloud(world);
-    try {
-      return await measure(world, cloud, options);
-    } finally {
-      await cloud.stop();
-      await world.end();
-    }
-  },
+  run: inCloud(measure),
 };

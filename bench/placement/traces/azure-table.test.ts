@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { azureRow } from "./azure-table.ts";
-import { readTrace, withFiles } from "./traces.testing.ts";
+import { numbers, readTrace, withFiles } from "./traces.testing.ts";
 
 /** A row of Azure's table. */
 const row = (vm: string, subscription: string, deployment: string, created: number, rest: string): string =>
@@ -14,14 +14,6 @@ const of2017 = [
   row("v3", "s1", "d1", 600, `600,${use},2,3.5`),
   row("v4", "s2", "d3", 300, `,${use},4,7`),
 ].join("\n");
-const numbers = ({
-  second,
-  account,
-  group,
-  cpus,
-  memoryMiB,
-  endsAt,
-}: Awaited<ReturnType<typeof readTrace>>["all"][0]) => [second, account, group, cpus, memoryMiB, endsAt];
 
 test("Azure's table of 2017 is put in order of time, with its subscriptions and deployments", () =>
   withFiles({ "vmtable.csv": `${of2017}\n`, "vmtable.csv.gz": gzipSync(of2017) }, async (folder) => {

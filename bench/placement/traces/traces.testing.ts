@@ -27,3 +27,11 @@ export async function readTrace(file: string): Promise<{ readonly all: readonly 
   for await (const arrival of arrivalsFrom(file, machine, bad)) all.push(arrival);
   return { all, bad };
 }
+export const numbers = ({ second, account, group, cpus, memoryMiB, endsAt }: Arrival) => [
+  second,
+  account,
+  group,
+  cpus,
+  memoryMiB,
+  endsAt,
+];

@@ -11,6 +11,8 @@ import type { Agent } from "./namespaces.testing.ts";
 /** Port that the tests' rules open for marks, and for nothing else. */
 export const markPort = 4999;
 let marks = 0;
+const isMark = (frame: string, mark: string): boolean =>
+  frame.slice(24, 28) === "0800" && readFrame(frame).payload.subarray(8).toString() === mark;
 
 /** Of a flow as one of its ends sees it. */
 interface Ports {
@@ -149,20 +151,23 @@ export class Hand {
     );
   }
 
+  async #mark(victim: Hand): Promise<string> {
+    const mark = `mark ${++marks}`;
+    await this.send(this.packet(victim, 17, udp(markPort, markPort, Buffer.from(mark))));
+    return mark;
+  }
   /**
    * What `victim` got of all that was sent since the last call. A mark that a rule admits is sent behind it, and what came
    * before the mark is returned: frames of one sender do not overtake each other, so nothing has to be waited for in vain,
    * and a path that passes nothing at all is noticed. Fails if the mark does not arrive.
    */
   async arrivedAt(victim: Hand): Promise<readonly string[]> {
-    const mark = `mark ${++marks}`;
-    await this.send(this.packet(victim, 17, udp(markPort, markPort, Buffer.from(mark))));
+    const mark = await this.#mark(victim);
     const before: string[] = [];
     for (;;) {
       const frame = await victim.next(10_000);
       assert.notEqual(frame, null, `an honest packet from ${this.plan.name} to ${victim.plan.name} arrives`);
-      const isIp = frame!.slice(24, 28) === "0800";
-      if (isIp && readFrame(frame!).payload.subarray(8).toString() === mark) return before;
+      if (isMark(frame!, mark)) return before;
       before.push(frame!);
     }
   }
@@ -170,12 +175,9 @@ export class Hand {
   async isOverAt(victim: Hand): Promise<void> {
     for (;;) {
       while ((await victim.next(20)) !== null);
-      const mark = `mark ${++marks}`;
-      await this.send(this.packet(victim, 17, udp(markPort, markPort, Buffer.from(mark))));
-      for (let frame = await victim.next(500); frame !== null; frame = await victim.next(500)) {
-        const isIp = frame.slice(24, 28) === "0800";
-        if (isIp && readFrame(frame).payload.subarray(8).toString() === mark) return;
-      }
+      const mark = await this.#mark(victim);
+      for (let frame = await victim.next(500); frame !== null; frame = await victim.next(500))
+        if (isMark(frame, mark)) return;
     }
   }
   /** The frame passes: `victim` gets it once, from the gateway's MAC, otherwise as it was sent. */
