@@ -8,6 +8,7 @@ import { readAllocation } from "../../../../../model/eucalyptus/allocation/alloc
 import { arp, dhcp, ethernet, everyone, ip } from "../../diverter/testing/frames.testing.ts";
 import type { Agent, Machine } from "../../diverter/testing/namespaces.testing.ts";
 import { allocationFile, machineFile, startAgent, viewFile } from "../agent/agent.ts";
+import { steadyMs } from "../agent/steady.ts";
 import { planOf, soon, World } from "./world.testing.ts";
 
 /*
@@ -108,10 +109,12 @@ test("SYSTEM: the address that the site's DHCP server gives is learnt at the tap
   const nobody = mode("SYSTEM").replaceAll(/<privateIp>[^<]*</g, "<privateIp>0.0.0.0<");
   writeFileSync(join(directory, viewFile), nobody.replaceAll(/<publicIp>[^<]*</g, "<publicIp>0.0.0.0<"));
   writeFileSync(join(directory, machineFile), "VNET_BRIDGE=br0\nVNET_PRIVINTERFACE=em1\n");
+  let nowMs = 0;
   const agent = await startAgent({
     directory,
     self: { address: "10.111.5.43", peer: "node" },
     run: world.run(node),
+    now: () => nowMs,
     signals: new EventEmitter(),
     log: () => {},
     programs: world.programs(node, "system"),
@@ -146,8 +149,13 @@ test("SYSTEM: the address that the site's DHCP server gives is learnt at the tap
       await guest.call("inject", "eth0", [frame]);
       assert.deepEqual(await learnt(), whole);
     }
-    for (const frame of [says(first.mac, "169.254.1.1"), says(first.mac, "224.0.0.1")]) {
-      await guest.call("inject", "eth0", [frame]);
+    const own = given.get(first.tap) ?? "";
+    for (const sender of ["169.254.1.1", "224.0.0.1"]) {
+      await guest.call("inject", "eth0", [says(first.mac, own)]);
+      assert.deepEqual(await learnt(), whole);
+      await guest.call("inject", "eth0", [says(first.mac, sender)]);
+      assert.deepEqual(await learnt(), whole, "it may say its own again");
+      nowMs += steadyMs;
       assert.deepEqual(await learnt(), [first.tap.slice(3), whole[1]]);
     }
     await world.agent(site).call("inject", "lan", [says(first.mac, "1.119.128.8")]);
