@@ -83,14 +83,15 @@ function bestOf(
   const isRoom = ({ freeMiB }: HostEntry): boolean => request.memoryMiB <= roomFor(freeMiB, machineMiB);
   const takes = ({ host, freeCpus }: HostEntry): boolean => freeCpus >= request.cpus && !isJudged(host);
   if (packsAt(pooled, wishes).packs === true) {
-    let best: HostEntry | null = null;
-    // From the fullest on; of several that are as full the first by name stands last here.
-    for (let at = hosts.buckets.length - 1; at >= 0; at -= 1)
-      for (const entry of (hosts.buckets[at] as HostEntry[]).toReversed()) {
-        if (best !== null && entry.freeMiB > best.freeMiB) return best;
-        if (isRoom(entry) && takes(entry)) best = entry;
+    // From the fullest on.
+    for (let at = hosts.buckets.length - 1; at >= 0; at -= 1) {
+      const bucket = hosts.buckets[at] as HostEntry[];
+      for (let place = bucket.length - 1; place >= 0; place -= 1) {
+        const entry = bucket[place] as HostEntry;
+        if (isRoom(entry) && takes(entry)) return firstLike(hosts.buckets, at, entry, takes);
       }
-    return best;
+    }
+    return null;
   }
   for (const bucket of hosts.buckets)
     for (const entry of bucket) {
@@ -98,6 +99,20 @@ function bestOf(
       if (takes(entry)) return entry;
     }
   return null;
+}
+
+/** The first by name of those as full as one that is taken; there may be thousands, as of empty ones, and the first of them is mostly taken, too. */
+function firstLike(
+  buckets: readonly (readonly HostEntry[])[],
+  from: number,
+  found: HostEntry,
+  takes: (entry: HostEntry) => boolean,
+): HostEntry {
+  let first = from;
+  while (first > 0 && buckets[first - 1]?.at(-1)?.freeMiB === found.freeMiB) first -= 1;
+  for (let at = first; at <= from; at += 1)
+    for (const entry of buckets[at] ?? []) if (entry.freeMiB === found.freeMiB && takes(entry)) return entry;
+  return found;
 }
 
 /** The host that `place` would choose among all; null: it would refuse, and say why. */
