@@ -86,6 +86,8 @@ function bestOf(
     // From the fullest on.
     for (let at = hosts.buckets.length - 1; at >= 0; at -= 1) {
       const bucket = hosts.buckets[at] as HostEntry[];
+      // Where the emptiest has no room none has, and of hosts that are packed most are full.
+      if (!isRoom(bucket[0] as HostEntry)) continue;
       for (let place = bucket.length - 1; place >= 0; place -= 1) {
         const entry = bucket[place] as HostEntry;
         if (isRoom(entry) && takes(entry)) return firstLike(hosts.buckets, at, entry, takes);
