@@ -3,8 +3,9 @@ import { parseHistory } from "../../simulator/world/history.ts";
 
 /**
  * `many-process.ts HOSTS CELLS VMS POWER SEED`: so many cells of so many VMs, each of which is at a host of its own, and these hosts lose their power one after
- * the other. `POWER` is what their management controllers do, `none`: they have none; or `one`: none, and all cells are at one host. The same history runs twice,
- * since which hosts these are is seen in the first run. Prints a `ManyReport`.
+ * the other. `POWER` is what their management controllers do, `none`: they have none; or `one`: none, and all cells are at one host. The history runs twice,
+ * since which hosts these are is seen in the first run; controllers of power change who is placed at which of them, which is read from the second. Prints a
+ * `ManyReport`.
  */
 export interface ManyReport {
   /** Of each VM, from the loss of its host, seconds of simulated time: until its next process is asked for, and runs. */
@@ -58,13 +59,21 @@ const startedIn = (log: string, incarnation: number): readonly (readonly [vm: st
   );
 
 const from = process.cpuUsage();
-const first = new Map(startedIn(await logOf(applied, firstLossMs - 5_000), 1).map(([vm, host]) => [vm, host]));
-for (const [vm, host] of isOne ? first : []) if (host !== "h1") first.delete(vm);
-const lost = [...new Set(first.values())];
-if (first.size < cells * vms) throw new Error(`${first.size} of ${cells * vms} VMs have started`);
+/** The host of each VM's first process. */
+const hostsOf = (log: string): ReadonlyMap<string, string> => {
+  const found = new Map<string, string>();
+  for (const [vm, host] of startedIn(log, 1)) if (!found.has(vm)) found.set(vm, host);
+  for (const [vm, host] of isOne ? found : []) if (host !== "h1") found.delete(vm);
+  if (found.size < cells * vms) throw new Error(`${found.size} of ${cells * vms} VMs have started`);
+  return found;
+};
+const lost = [...new Set(hostsOf(await logOf(applied, firstLossMs - 5_000)).values())];
 const registered = isOne || power === "none" ? [] : lost.map((host) => `at 50 controller ${host} ${power} for 1000000`);
 const losses = lost.map((host, index) => `at ${lossAt(index)} power-off ${host} for 600000`);
 const log = await logOf([...registered, ...applied, ...losses], lossAt(lost.length) + 30_000);
+const first = hostsOf(log);
+const spared = [...first].find(([, host]) => !lost.includes(host));
+if (spared !== undefined) throw new Error(`${spared[0]} was at ${spared[1]}, which was not lost: try another seed`);
 const lossOf = (vm: string): number => lossAt(lost.indexOf(first.get(vm) ?? ""));
 
 const since = (found: readonly (readonly [vm: string, ms: number])[]): ReadonlyMap<string, number> => {
