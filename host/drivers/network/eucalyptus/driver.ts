@@ -12,6 +12,7 @@ import {
   renamedDevices,
 } from "./handlers/devices.ts";
 import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
+import { FlowHandler } from "./handlers/flows.ts";
 import { saidOf } from "./handlers/learning.ts";
 import { missingPrograms, type Run } from "./handlers/run.ts";
 import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
@@ -35,7 +36,7 @@ export interface LocalNetwork {
 }
 export interface PlanDriverOptions {
   readonly run: Run;
-  /** Of the DHCP server's files. */
+  /** Of the DHCP server's files, and of what goes of kept connections. */
   readonly dhcpDirectory: string;
   /** VLANs where the kernel has no devices for them; absent: there are none then. */
   readonly tags?: Tags;
@@ -91,6 +92,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   let dhcpUser = defaultDhcpUser;
   const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
   const dhcp = new DhcpHandler(run, dhcpDirectory);
+  const flows = new FlowHandler(run, dhcpDirectory);
   const announcer = new Announcer(run);
   /** Of the last call: which of the system's own chains are the mode's, and which addresses. */
   let inForce: LocalPlan | null = null;
@@ -162,6 +164,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     async network(plan, found, next) {
       inForce = plan;
       // A tap is no port of a bridge before the guard is there: what nobody guards would speak for others.
+      flows.note(allTables(plan).ebtables, found.ebtables);
       const bridged = await ebtables.apply(allTables(plan).ebtables, found.ebtables);
       const devices = await parts.apply(plan, found);
       next(async () => ({ ...found, ebtables: bridged, devices: devices ?? (await readDevices(run)) }));
@@ -174,7 +177,10 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       // A member that a group's set lacks is reached by nobody; by the mode's own sets all are kept from outside.
       const [all] = parts.filter(([name]) => name.startsWith("EUCA_"));
       if (all !== undefined) throw new Error(all[1]);
+      // Whose an address is says the bridge where it holds taps to theirs; elsewhere, on a network host, whose traffic is counted.
+      if (plan.taps.length === 0) flows.note(of(plan, "filter"), found.iptables);
       const filters = await iptables.apply(of(plan, "filter"), found.iptables, allTables(plan).iptables);
+      await flows.apply(plan, null);
       next(async () => ({ ...found, iptables: filters }));
       left = await destroySets(run, staleSets(found.sets, plan.sets));
       if (parts.length > 0) throw new PartlyFailed(new Map(parts));
@@ -184,8 +190,11 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       const changes = addressChanges(plan, found.devices);
       // No address is here without what translates it: it goes before that, and comes after it.
       await applyAddresses(run, { added: [], removed: changes.removed });
+      flows.note(of(plan, "nat"), found.iptables);
+      flows.note(allTables(plan).ebtables, found.ebtables);
       await iptables.apply(of(plan, "nat"), found.iptables, allTables(plan).iptables);
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
+      await flows.apply(plan, of(plan, "nat"));
       await applyAddresses(run, { added: changes.added, removed: [] }, options.left);
       const again = announcer.failedOf(plan.addresses);
       announcer.announce([...changes.added.filter(({ announced }) => announced), ...again]);

@@ -34,6 +34,7 @@ export const needed = [
   { program: "iptables-restore", package: "iptables" },
   { program: "ebtables-nft", package: "iptables" },
   { program: "ipset", package: "ipset" },
+  { program: "conntrack", package: "conntrack" },
   { program: "ip", package: "iproute2", asks: "-V" },
   { program: "arping", package: "iputils-arping", asks: "-V" },
   { program: "dnsmasq", package: "dnsmasq-base" },
