@@ -16,7 +16,7 @@ import type { EventName } from "./telemetry/event-names.ts";
 export interface Outbox {
   readonly records: Map<string, Json>;
   readonly desired: Map<PeerName, Map<string, Json>>;
-  readonly published: Map<string, Json>;
+  readonly published: Said;
   /** Documents that were taken back while their peer may not know it yet. */
   readonly releasing: Map<PeerName, Set<string>>;
   effects: Effect[];
@@ -31,17 +31,28 @@ export interface Outbox {
   quiet: boolean;
 }
 
+/** What is published, by its key. */
+export interface Said {
+  get(key: string): Json | undefined;
+  has(key: string): boolean;
+  set(key: string, value: Json): unknown;
+  delete(key: string): boolean;
+  keys(): Iterable<string>;
+  [Symbol.iterator](): Iterator<[string, Json]>;
+}
+
 export interface Collections {
   map<Key, Value>(entries?: Iterable<readonly [Key, Value]>): Map<Key, Value>;
   set<Item>(items?: Iterable<Item>): Set<Item>;
 }
 const plain: Collections = { map: (entries = []) => new Map(entries), set: (items = []) => new Set(items) };
 
-export function createOutbox(restored: Restored, make: Collections = plain): Outbox {
+/** @param published where a service that says something of very many keeps it, empty */
+export function createOutbox(restored: Restored, make: Collections = plain, published: Said = new Map()): Outbox {
   return {
     records: new Map(restored.records),
     desired: make.map([...restored.desiredAt].map(([peer, documents]) => [peer, make.map(documents)])),
-    published: new Map(),
+    published,
     releasing: make.map([...(restored.releasingAt ?? [])].map(([peer, keys]) => [peer, make.set(keys)])),
     tooLong: make.map(),
     make,

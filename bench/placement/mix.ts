@@ -21,6 +21,7 @@ const kinds = [0, 0, 0, 1, 1, 2, 3, 4, 7];
 export interface Mix {
   readonly kindOf: () => Kind;
   readonly request: (kind: Kind) => Asked;
+  readonly clientOf: (kind: Kind) => PeerName;
   /** One of these kinds comes first, for each account twenty of each. */
   readonly first: () => readonly Kind[];
   readonly chance: { random: number };
@@ -77,6 +78,7 @@ export function mixOf(
     chance,
     kindOf: () => all[below(chance, accounts)]?.[below(chance, 20)] ?? { of: 0, what: undefined },
     request,
+    clientOf: ({ of }) => (cells[of] ?? cellOf(of)).client,
     first: () => Array.from({ length: accounts * 40 }, (_, at) => ({ of: at % accounts, what: at % 80 < 40 ? 5 : 6 })),
   };
 }

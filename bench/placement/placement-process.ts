@@ -9,7 +9,7 @@ import { rebalance } from "../../core/placer/what-if/rebalance.ts";
 import { wholeOf } from "../../core/placer/what-if/sliced.ts";
 import { thought } from "../../core/placer/what-if/thought.ts";
 import { below } from "../../core/random.ts";
-import { type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { clock, placerOf, root, scanned } from "./many-hosts.ts";
 import { type Asked, dedicated, isPooled, type Kind, machineAt, mixOf, pooled, poolsOf } from "./mix.ts";
@@ -66,17 +66,17 @@ const pools = poolsOf(hostCount, accounts);
 for (const [at, peer] of peers.entries())
   if (isPooled(at))
     desire(root, `pooled/${peer.slice("host.".length)}`, pooled(peer.slice("host.".length), at, accounts, pools));
-const { chance, kindOf, request, first } = mixOf(accounts, pools, desire);
+const { chance, kindOf, request, clientOf, first } = mixOf(accounts, pools, desire);
 const vmsOfHost = hostCount <= 1000 ? 8 : 15;
 // Hardly more than an account has on the average: some have theirs in full.
 const limit = Math.ceil(1.02 * ((hostCount * vmsOfHost) / accounts + 40));
 const quotas = new Quotas(accounts, { vms: limit, memoryMiB: limit * 8192, cpus: limit * 3 });
 interface Live {
-  readonly client: PeerName;
   readonly vm: string;
   readonly kind: Kind;
 }
-const live: Live[] = [];
+/** All that are there, in two lists: what is held is measured as well, and no more of that is to be the bench's own than has to be. */
+const live = { vms: [] as string[], kinds: [] as Kind[] };
 let overQuota = 0;
 const start = ({ client, document, kind }: Asked): void => {
   if (quotas.take(kind.of, document).length > 0) {
@@ -84,13 +84,14 @@ const start = ({ client, document, kind }: Asked): void => {
     return;
   }
   desire(client, `placement/${document.vm}`, document);
-  live.push({ client, vm: document.vm, kind });
+  live.vms.push(document.vm);
+  live.kinds.push(kind);
 };
-const end = ({ client, vm, kind }: Live): void => {
+const end = ({ vm, kind }: Live): void => {
   // What the Placer knows of it, so that nobody keeps it twice: what is held is measured as well.
   const wanted = state.wanted.get(vm as Uid);
   if (wanted !== undefined) quotas.give(kind.of, wanted.document);
-  desire(client, `placement/${vm}`, null);
+  desire(clientOf(kind), `placement/${vm}`, null);
 };
 
 // Half of the memory has VMs before anything is measured: some 15 for each host.
@@ -104,12 +105,14 @@ const cpuMsSince = (from: NodeJS.CpuUsage): number => {
   return (user + system) / 1000;
 };
 /** One by chance, whose place the last one takes: to move all behind it would take longer than what is measured. */
-function oneOf<T>(all: T[]): T | undefined {
-  const [at, last] = [below(chance, all.length), all.pop()];
-  if (last === undefined || at === all.length) return last;
-  const found = all[at];
-  all[at] = last;
-  return found;
+function oneOf({ vms, kinds }: typeof live): Live | undefined {
+  const [at, vm, kind] = [below(chance, vms.length), vms.pop(), kinds.pop()];
+  if (vm === undefined || kind === undefined) return undefined;
+  const [ofVm, ofKind] = [vms[at], kinds[at]];
+  if (ofVm === undefined || ofKind === undefined) return { vm, kind };
+  vms[at] = vm;
+  kinds[at] = kind;
+  return { vm: ofVm, kind: ofKind };
 }
 
 const steps: number[] = [];

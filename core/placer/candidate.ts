@@ -9,7 +9,7 @@ import { cellAround } from "../documents/cells.ts";
 import type { DesiredPooled, PlacedTerms } from "../documents/pools.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
-import { allOf, type Few, putInto, takeFrom } from "./index/few.ts";
+import { allOf, type ByVm, type Few, putInto, takeFrom } from "./index/few.ts";
 import { machineShares, roomFor } from "./machine-memory.ts";
 
 /** Room for one VM incarnation on one host; durable until its desire goes or asks for another incarnation. */
@@ -52,29 +52,30 @@ export interface HostUse {
   shares: number;
   readonly reservations: Map<Uid, Reservation>;
   /** Of those, by cell and `x.placement.spread` (`spreadKey`), and those that keep apart from others; absent: none does. */
-  readonly spreads: Map<string, Few<Reservation>>;
+  spreads: ReadonlyMap<string, Few<Reservation>>;
   keepingApart?: Set<Reservation>;
-  readonly taken: Map<Uid, ActualTaken>;
+  taken: ReadonlyMap<Uid, ActualTaken>;
   /** How many of the reservations were placed by a claim. */
   claimed: number;
   /** How many of all that is there ask for implicit dedication: where it is 0 nobody has to look at whose they are. */
   implicit: number;
   /** Those of it that are in affinity groups. */
-  readonly members: Map<Uid, Member>;
+  members: ReadonlyMap<Uid, Member>;
 }
-/** A VM in affinity groups that has a place at a host, or is there. */
+/** A VM in affinity groups that has a place at a host, or is there: its reservation, or what is said of it. */
 export interface Member {
   readonly vm: Uid;
   readonly client: PeerName;
   readonly host: HostName;
-  readonly groups: readonly string[];
+  readonly groups?: readonly string[];
   /** By name, where another Placer has placed it. */
-  readonly kinds: ReadonlyMap<string, GroupKind>;
+  readonly kinds?: ReadonlyMap<string, GroupKind>;
 }
 /** By the child cell of the root cell that their client is of, or is in: whose a VM is, is known of that one. */
 export type Members = ReadonlyMap<CellName, ReadonlySet<Member>>;
+/** VMs that are off are not in it. */
 export interface CellUse {
-  readonly byPath: Map<string, Few<Reservation>>;
+  count: number;
   readonly bySpread: Map<string, Set<Reservation>>;
   readonly keepingApart: Set<Reservation>;
 }
@@ -85,14 +86,16 @@ export interface Usage extends ReadonlyMap<HostName, HostUse> {
   readonly kinds: ReadonlyMap<string, ReadonlyMap<CellName, ReadonlyMap<GroupKind, number>>>;
   /** Those of all hosts by cell. */
   readonly cells: ReadonlyMap<CellName, CellUse>;
+  /** Those of a cell that go by a path. */
+  at(cell: CellName, path: string): Iterable<Reservation>;
   /** Where a VM has a place, or is. */
-  readonly placesOf: ReadonlyMap<Uid, Few<HostName>>;
+  readonly placesOf: Pick<ByVm<Few<HostName>>, "get" | "has">;
 }
 export class UsageTable extends Map<HostName, HostUse> implements Usage {
   readonly members = new Map<string, Map<CellName, Set<Member>>>();
   readonly kinds = new Map<string, Map<CellName, Map<GroupKind, number>>>();
   readonly cells = new Map<CellName, CellUse>();
-  readonly placesOf = new Map<Uid, Few<HostName>>();
+  readonly placesOf: ByVm<Few<HostName>>;
   /** Hosts of which something else is known since it was last looked at. */
   readonly changed = new Set<HostName>();
   /** The same, since the root controller was told what stands there. */
@@ -101,6 +104,32 @@ export class UsageTable extends Map<HostName, HostUse> implements Usage {
   readonly untried = new Set<HostName>();
   /** The same, since a copy of all was begun; null: none is being made. */
   since: Set<HostName> | null = null;
+  constructor(placesOf: ByVm<Few<HostName>> = new Map<Uid, Few<HostName>>()) {
+    super();
+    this.placesOf = placesOf;
+  }
+  /** Null: nobody has asked. Where no VM names those that it keeps apart from, nobody does, and all paths of a cloud take a tenth of what a Placer has. */
+  #paths: Map<CellName, Map<string, Few<Reservation>>> | null = null;
+  at(cell: CellName, path: string): Iterable<Reservation> {
+    if (this.#paths === null) {
+      this.#paths = new Map();
+      for (const { reservations } of this.values())
+        for (const reservation of reservations.values()) this.notePath(undefined, reservation);
+    }
+    return allOf(this.#paths.get(cell)?.get(path));
+  }
+  /** One that is off goes by none. */
+  notePath(before: Reservation | undefined, after: Reservation | undefined): void {
+    const paths = this.#paths;
+    if (paths === null) return;
+    const ofCell = before === undefined ? undefined : paths.get(before.cell);
+    if (before !== undefined && ofCell !== undefined) takeFrom(ofCell, before.path, before);
+    if (before !== undefined && ofCell?.size === 0) paths.delete(before.cell);
+    if (after === undefined || after.off === true) return;
+    const there = paths.get(after.cell) ?? new Map<string, Few<Reservation>>();
+    paths.set(after.cell, there);
+    putInto(there, after.path, after);
+  }
 }
 
 export interface HostView {
@@ -178,6 +207,8 @@ export type Filter = (
   asker: Asker,
 ) => Required<Omit<HostRefusal, "host">> | null;
 
+/** One for all hosts at which there is none: of tens of thousands most would have an empty one. */
+const none: ReadonlyMap<never, never> = new Map<never, never>();
 export const noUse = (): HostUse => ({
   memoryMiB: 0,
   cpus: 0,
@@ -185,10 +216,20 @@ export const noUse = (): HostUse => ({
   claimed: 0,
   implicit: 0,
   reservations: new Map(),
-  spreads: new Map(),
-  taken: new Map(),
-  members: new Map(),
+  spreads: none,
+  taken: none,
+  members: none,
 });
+type Own = "spreads" | "taken" | "members";
+/** The same as its own map, to be changed. */
+function ownOf<Of extends Own>(
+  use: HostUse,
+  of: Of,
+): HostUse[Of] extends ReadonlyMap<infer K, infer V> ? Map<K, V> : never {
+  const made: ReadonlyMap<unknown, unknown> = use[of];
+  if (made === none) use[of] = new Map<never, never>() as unknown as HostUse[Of];
+  return use[of] as never;
+}
 /** At a host of a pool its owner's ratios count, which may be less than the usual ones and never more: the host holds to those. */
 export function ratiosAt(pooled: Pooled | undefined, ratios: Ratios): Ratios {
   const { cpuRatio: cpu = ratios.cpu, memoryPercent } = pooled?.pool ?? {};
@@ -244,6 +285,7 @@ export const reserve = (usage: UsageTable, reservation: Reservation): void =>
     const before = use.reservations.get(reservation.vm);
     enterHost(use, before, reservation);
     enterCells(usage.cells, before, reservation);
+    usage.notePath(before, reservation);
     use.reservations.set(reservation.vm, reservation);
   });
 export const release = (usage: UsageTable, { host, vm }: Reservation): void =>
@@ -251,6 +293,7 @@ export const release = (usage: UsageTable, { host, vm }: Reservation): void =>
     const before = use.reservations.get(vm);
     enterHost(use, before, undefined);
     enterCells(usage.cells, before, undefined);
+    usage.notePath(before, undefined);
     use.reservations.delete(vm);
   });
 
@@ -263,10 +306,10 @@ const spreadKey = (cell: CellName, spread: string): string => `${cell} ${spread}
 const claims = (reservation: Reservation | undefined): 0 | 1 => (reservation?.terms?.claim === undefined ? 0 : 1);
 function enterHost(use: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
   use.claimed += claims(after) - claims(before);
-  if (before?.spread !== undefined) takeFrom(use.spreads, spreadKey(before.cell, before.spread), before);
+  if (before?.spread !== undefined) takeFrom(ownOf(use, "spreads"), spreadKey(before.cell, before.spread), before);
   if (before !== undefined) use.keepingApart?.delete(before);
   if (after === undefined || after.off === true) return;
-  if (after.spread !== undefined) putInto(use.spreads, spreadKey(after.cell, after.spread), after);
+  if (after.spread !== undefined) putInto(ownOf(use, "spreads"), spreadKey(after.cell, after.spread), after);
   if (after.apartFrom.length === 0) return;
   use.keepingApart ??= new Set();
   use.keepingApart.add(after);
@@ -274,15 +317,15 @@ function enterHost(use: HostUse, before: Reservation | undefined, after: Reserva
 function enterCells(cells: UsageTable["cells"], before: Reservation | undefined, after: Reservation | undefined): void {
   if (before !== undefined && before.off !== true) {
     const ofCell = cells.get(before.cell);
-    if (ofCell !== undefined) takeFrom(ofCell.byPath, before.path, before);
+    if (ofCell !== undefined) ofCell.count -= 1;
     if (before.spread !== undefined) leave(ofCell?.bySpread, before.spread, before);
     ofCell?.keepingApart.delete(before);
-    if (ofCell?.byPath.size === 0) cells.delete(before.cell);
+    if (ofCell?.count === 0) cells.delete(before.cell);
   }
   if (after === undefined || after.off === true) return;
-  const ofCell = cells.get(after.cell) ?? { byPath: new Map(), bySpread: new Map(), keepingApart: new Set() };
+  const ofCell = cells.get(after.cell) ?? { count: 0, bySpread: new Map(), keepingApart: new Set() };
   cells.set(after.cell, ofCell);
-  putInto(ofCell.byPath, after.path, after);
+  ofCell.count += 1;
   if (after.spread !== undefined)
     ofCell.bySpread.set(after.spread, (ofCell.bySpread.get(after.spread) ?? new Set()).add(after));
   if (after.apartFrom.length > 0) ofCell.keepingApart.add(after);
@@ -290,23 +333,19 @@ function enterCells(cells: UsageTable["cells"], before: Reservation | undefined,
 /** One there that is in groups; null: it is in none, or not there. */
 function memberAt({ reservations, taken }: HostUse, host: HostName, vm: Uid): Member | null {
   const reserved = reservations.get(vm);
-  if (reserved !== undefined)
-    return reserved.groups === undefined
-      ? null
-      : { vm, client: reserved.client, host, groups: reserved.groups, kinds: noKinds };
+  if (reserved !== undefined) return reserved.groups === undefined ? null : reserved;
   const { by, terms } = taken.get(vm) ?? {};
   const kinds = new Map<string, GroupKind>();
   for (const { name, kind } of terms?.groups ?? []) if (kind !== null) kinds.set(name, kind);
   return by === undefined || kinds.size === 0 ? null : { vm, client: by, host, groups: [...kinds.keys()], kinds };
 }
-const noKinds: Member["kinds"] = new Map();
 function join({ members, kinds }: UsageTable, use: HostUse, host: HostName, vm: Uid): void {
   const [before, after] = [use.members.get(vm), memberAt(use, host, vm)];
   if (before === undefined && after === null) return;
   if (before !== undefined) {
-    use.members.delete(vm);
+    ownOf(use, "members").delete(vm);
     const around = cellAround(before.client);
-    for (const name of before.groups) {
+    for (const name of before.groups ?? []) {
       const named = members.get(name);
       const within = named?.get(around);
       within?.delete(before);
@@ -316,9 +355,9 @@ function join({ members, kinds }: UsageTable, use: HostUse, host: HostName, vm: 
     count(kinds, before, -1);
   }
   if (after === null) return;
-  use.members.set(vm, after);
+  ownOf(use, "members").set(vm, after);
   const around = cellAround(after.client);
-  for (const name of after.groups) {
+  for (const name of after.groups ?? []) {
     const named = members.get(name) ?? new Map<CellName, Set<Member>>();
     members.set(name, named);
     named.set(around, (named.get(around) ?? new Set()).add(after));
@@ -326,6 +365,7 @@ function join({ members, kinds }: UsageTable, use: HostUse, host: HostName, vm: 
   count(kinds, after, 1);
 }
 function count(kinds: UsageTable["kinds"], { client, kinds: own }: Member, by: 1 | -1): void {
+  if (own === undefined) return;
   const around = cellAround(client);
   for (const [name, kind] of own) {
     const named = kinds.get(name) ?? new Map<CellName, Map<GroupKind, number>>();
@@ -348,8 +388,8 @@ function leave(map: Map<string, Set<Reservation>> | undefined, key: string, rese
 /** What a host says that it has of a VM; null: nothing any more. */
 export const noteTaken = (usage: UsageTable, host: HostName, vm: Uid, taken: ActualTaken | null): void =>
   change(usage, host, vm, (use) => {
-    if (taken === null) use.taken.delete(vm);
-    else use.taken.set(vm, taken);
+    if (taken !== null) ownOf(use, "taken").set(vm, taken);
+    else if (use.taken.has(vm)) ownOf(use, "taken").delete(vm);
   });
 
 /** The same without what one VM takes: its own last incarnation may still be on its way out there. */
@@ -386,9 +426,12 @@ export function poolOf(placement: Json): string | null {
 /** `x.placement.groups`: names of affinity groups of its account, one or several. */
 export function groupsOf(placement: Json): readonly string[] {
   const value = isObject(placement) ? placement.groups : undefined;
-  const all = Array.isArray(value) ? value : [value];
-  return all.filter((name): name is string => typeof name === "string");
+  const all: readonly Json[] = Array.isArray(value) ? value : value === undefined ? nothing : [value];
+  return onlyOf(all, (name): name is string => typeof name === "string");
 }
+/** The list itself where all are so: a document has it, and no second one is kept. */
+const onlyOf = <T, Of extends T>(all: readonly T[], is: (one: T) => one is Of): readonly Of[] =>
+  all.every(is) ? all : all.filter(is);
 
 /** `x.placement.spread`: name of a group of its cell whose VMs go to different hosts; null: none. */
 export function spreadOf(placement: Json): string | null {
@@ -414,26 +457,33 @@ export function reservationOf(
   { host, boot, terms, nice, crossed }: Pick<Reservation, "host" | "boot" | "terms" | "nice" | "crossed">,
 ): Reservation {
   const [spread, implicit] = [off === true ? null : spreadOf(placement), implicitOf(placement)];
-  const groups = groupsOf(placement).filter((name) => !reservedGroupName.test(name));
-  const room = off === true ? { memoryMiB: 0, cpus: 0, off } : { memoryMiB, cpus };
+  const groups = distinct(onlyOf(groupsOf(placement), (name): name is string => !reservedGroupName.test(name)));
+  // Each field and each `...` here has its place in the object, used or not: what few have is one of them.
+  const few = {
+    ...(off === true ? { off } : {}),
+    ...(spread === null ? {} : { spread }),
+    ...(implicit === null ? {} : { implicit }),
+    ...(groups.length === 0 ? {} : { groups }),
+    ...(nice === undefined ? {} : { nice }),
+    ...(crossed === undefined ? {} : { crossed }),
+  };
   return {
     client,
     vm,
     path,
     cell,
     incarnation,
-    ...room,
+    memoryMiB: off === true ? 0 : memoryMiB,
+    cpus: off === true ? 0 : cpus,
     host,
-    ...(boot === undefined ? {} : { boot }),
     apartFrom: off === true ? nothing : apartFrom(placement),
-    ...(spread === null ? {} : { spread }),
-    ...(implicit === null ? {} : { implicit }),
-    ...(groups.length === 0 ? {} : { groups: [...new Set(groups)] }),
+    ...(boot === undefined ? {} : { boot }),
     ...(terms === undefined ? {} : { terms }),
-    ...(nice === undefined ? {} : { nice }),
-    ...(crossed === undefined ? {} : { crossed }),
+    ...few,
   };
 }
+
+const distinct = (names: readonly string[]): readonly string[] => (names.length < 2 ? names : [...new Set(names)]);
 
 /** How many machines have a place at a host, or are there. */
 export const vmsAt = ({ reservations, taken }: HostUse): number =>

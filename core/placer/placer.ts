@@ -17,7 +17,6 @@ import { isOffersRequest } from "../documents/supply.ts";
 import { marksKey } from "../documents/tenancy.ts";
 import {
   type ActualHost,
-  type ActualPlacement,
   actualKey,
   type DesiredPlacement,
   type HostOffers,
@@ -42,6 +41,7 @@ import { takeGroup } from "./groups.ts";
 import { choose } from "./index/choose.ts";
 import { createIndex } from "./index/classes.ts";
 import { OwnerTable } from "./index/owner-table.ts";
+import { knownVms } from "./index/vms.ts";
 import { whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
 import { askerOf, isUnread, sayStandings, takeOwners } from "./owners.ts";
@@ -52,7 +52,7 @@ import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
 import { offerOf, offersOf } from "./room/offers.ts";
 import { rooms } from "./room/rooms.ts";
 import { isSparing, placeSparing } from "./room/spare.ts";
-import { noRefusals, someOf, toActual, toldOf } from "./room/told.ts";
+import { noRefusals, placedActual, someOf, toActual, toldOf } from "./room/told.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";
@@ -97,9 +97,10 @@ const rootController = peerName("controller.root");
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 const isOther = ([key]: readonly [string, Json]): boolean => !key.startsWith("reservation/");
 function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions): PlacerState {
+  const { wanted, reservations, places, said } = knownVms();
   const state: PlacerState = {
     // Reservations are kept once, and not among the records that were written, too.
-    outbox: createOutbox({ ...restored, records: new Map([...restored.records].filter(isOther)) }),
+    outbox: createOutbox({ ...restored, records: new Map([...restored.records].filter(isOther)) }, undefined, said),
     ratios: ratios ?? defaultRatios,
     started: false,
     hosts: new HostTable(),
@@ -108,10 +109,10 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     owners: new OwnerTable(),
     groups: new Map(),
     groupsByName: new Map(),
-    wanted: new Map(),
+    wanted,
     unread: new Set(),
-    reservations: new Map(),
-    usage: new UsageTable(),
+    reservations,
+    usage: new UsageTable(places),
     silent: new Set(hosts),
     heard: new Set(),
     hasQuorum: false,
@@ -494,19 +495,7 @@ function keepPlace(
 }
 
 const sayPlaced = (state: PlacerState, reservation: Reservation): void => {
-  const { client, vm, incarnation, host, boot, terms, nice, memoryMiB, cpus, off, crossed } = reservation;
-  const placed = toActual("ready", null, incarnation, host, noRefusals);
-  const asked = state.wanted.get(vm)?.document;
-  const isMore = asked !== undefined && off !== true && (memoryMiB > asked.memoryMiB || cpus > asked.cpus);
-  const leave = state.leaving.get(vm);
-  const actual: ActualPlacement = {
-    ...placed,
-    ...(boot === undefined ? {} : { boot }),
-    ...(terms === undefined ? {} : { terms }),
-    ...(nice === undefined ? {} : { nice }),
-    ...(isMore ? { given: { memoryMiB, cpus } } : {}),
-    ...(leave === undefined ? {} : { leave }),
-    ...(crossed === undefined ? {} : { crossed }),
-  };
+  const { client, vm } = reservation;
+  const actual = placedActual(reservation, state.wanted.get(vm)?.document, state.leaving.get(vm));
   publish(state.outbox, actualKey(client, `placement/${vm}`), actual);
 };

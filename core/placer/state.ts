@@ -8,6 +8,7 @@ import type { Outbox } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import type { Ratios, Reservation, UsageTable } from "./candidate.ts";
 import type { PlacerIndex } from "./index/classes.ts";
+import type { ByVm } from "./index/few.ts";
 import type { OwnerTable } from "./index/owner-table.ts";
 import type { HostTable } from "./tables.ts";
 import type { Questions } from "./what-if/question.ts";
@@ -26,10 +27,10 @@ export interface PlacerState {
   /** Affinity groups. Not durable either. */
   readonly groups: Map<Uid, KnownGroup>;
   readonly groupsByName: Map<string, KnownGroups>;
-  readonly wanted: Map<Uid, Wanted>;
+  readonly wanted: ByVm<Wanted>;
   /** Stored desires that cannot be read: their places stay theirs. */
   readonly unread: Set<Uid>;
-  readonly reservations: Map<Uid, Reservation>;
+  readonly reservations: ByVm<Reservation>;
   readonly usage: UsageTable;
   /**
    * Hosts that have neither answered nor been found unreachable since the start. Nothing is placed before: the first that

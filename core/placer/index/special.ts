@@ -28,7 +28,7 @@ export function specialHosts({ request, usage, memberships, wishes, avoid }: Ask
   if (ofCell === undefined) return { hosts, isAll: false, spread: null };
   for (const named of apartFrom(placement))
     for (const each of [named, `${path.split("/")[0]}/${named}`])
-      for (const { host } of allOf(ofCell.byPath.get(each))) hosts.add(host);
+      for (const { host } of usage.at(cell, each)) hosts.add(host);
   for (const other of ofCell.keepingApart) if (names(other.apartFrom, other.path, path)) hosts.add(other.host);
   const spread = spreadOf(placement);
   return { hosts, isAll: false, spread: (spread === null ? undefined : ofCell.bySpread.get(spread)) ?? null };

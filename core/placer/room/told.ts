@@ -1,6 +1,7 @@
 import type { ByRule, Refusing } from "../../../model/cause/cause.ts";
 import type { HostName } from "../../../model/cell/identifiers.ts";
-import type { ActualPlacement, HostRefusal } from "../../documents/vocabulary.ts";
+import type { ActualPlacement, DesiredPlacement, HostRefusal, Leave } from "../../documents/vocabulary.ts";
+import type { Reservation } from "../candidate.ts";
 
 /*
  * What a Placer says of hosts that refuse a VM: of so many each one, and of more how many each rule keeps away, with a host for each rule. A
@@ -48,3 +49,29 @@ export const toActual = (
   host: HostName | null,
   refusals: ActualPlacement["refusals"],
 ): ActualPlacement => ({ phase, reason, incarnation, host, refusals });
+
+/** What is said of one that has a place, which may have more there than is asked for. */
+export function placedActual(
+  { incarnation, host, boot, terms, nice, memoryMiB, cpus, off, crossed }: Reservation,
+  asked: DesiredPlacement | undefined,
+  leave: Leave | undefined,
+): ActualPlacement {
+  const isMore = asked !== undefined && off !== true && (memoryMiB > asked.memoryMiB || cpus > asked.cpus);
+  // As of a reservation: what few have is one `...`.
+  const few = {
+    ...(nice === undefined ? {} : { nice }),
+    ...(isMore ? { given: { memoryMiB, cpus } } : {}),
+    ...(leave === undefined ? {} : { leave }),
+    ...(crossed === undefined ? {} : { crossed }),
+  };
+  return {
+    phase: "ready",
+    reason: null,
+    incarnation,
+    host,
+    refusals: noRefusals,
+    ...(boot === undefined ? {} : { boot }),
+    ...(terms === undefined ? {} : { terms }),
+    ...few,
+  };
+}

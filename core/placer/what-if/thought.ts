@@ -3,8 +3,9 @@ import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type HostUse, noteTaken, type Reservation, release, reserve, UsageTable } from "../candidate.ts";
 import { createIndex, ranksOf, refresh } from "../index/classes.ts";
 import { OwnerTable } from "../index/owner-table.ts";
+import { knownVms } from "../index/vms.ts";
 import { askerOf } from "../owners.ts";
-import type { KnownGroups, PlacerState, Wanted } from "../state.ts";
+import type { KnownGroups, PlacerState } from "../state.ts";
 import { HostTable } from "../tables.ts";
 import type { Sliced } from "./sliced.ts";
 
@@ -19,13 +20,14 @@ const vmsOfUnit = 3;
  * @param isIndexed so that a host is found in it by looking at few
  */
 export function* thought(state: PlacerState, isIndexed = false): Sliced<PlacerState> {
+  const { wanted, reservations, places } = knownVms();
   const copy: PlacerState = {
     ...state,
     hosts: new HostTable(),
-    usage: new UsageTable(),
+    usage: new UsageTable(places),
     index: createIndex(ranksIn(state)),
-    wanted: new Map<Uid, Wanted>(),
-    reservations: new Map<Uid, Reservation>(),
+    wanted,
+    reservations,
     owners: new OwnerTable(state.owners),
     groups: new Map(state.groups),
     groupsByName: new Map([...state.groupsByName].map(([name, named]) => [name, copyOf(named)])),
