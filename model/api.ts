@@ -98,6 +98,8 @@ export interface ElementState {
     readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started" | "host died";
     readonly reason: string | null;
   };
+  /** It was stopped, and its affinity groups and implicit dedication count it where it was until then. `host` null: that is not for whoever asks. Absent: nowhere. */
+  readonly countsAt?: { readonly host: string | null; readonly incarnation: number; readonly until: string };
   // VirtualInterface
   readonly address?: string | null;
   readonly publicAddress?: string; // In a mode of Eucalyptus, the elastic one. Absent: it has none.

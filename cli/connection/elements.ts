@@ -5,6 +5,9 @@ const facts = ({ state }: ElementWithState): readonly string[] => [
   ...(state.power === undefined ? [] : [`power ${state.power}`]),
   ...(state.host == null ? [] : [`on ${state.host}`]),
   ...(state.incarnation === undefined || state.incarnation === 0 ? [] : [`incarnation ${state.incarnation}`]),
+  ...(state.countsAt === undefined
+    ? []
+    : [`counts at ${state.countsAt.host ?? "a host"} until ${state.countsAt.until}`]),
   ...(state.reachability === undefined ? [] : [`reached: ${state.reachability}`]),
   ...(state.address == null ? [] : [state.address]),
   ...(state.publicAddress === undefined ? [] : [`outside: ${state.publicAddress}`]),

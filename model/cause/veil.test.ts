@@ -89,7 +89,7 @@ test("of a document only what is said of its elements is changed", () => {
         "x.type": "VM",
         "x.placement": { host: "h1" },
         host: "h1",
-        $state: { host: "h1", reason: "starts at h1", server: "s1" },
+        $state: { host: "h1", reason: "starts at h1", server: "s1", countsAt: { host: "h1", until: "…" } },
       },
     },
   };
@@ -100,7 +100,7 @@ test("of a document only what is said of its elements is changed", () => {
         "x.type": "VM",
         "x.placement": { host: "h1" },
         host: "h1",
-        $state: { host: null, reason: "starts at a host", server: null },
+        $state: { host: null, reason: "starts at a host", server: null, countsAt: { host: null, until: "…" } },
       },
     },
   });

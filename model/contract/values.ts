@@ -226,6 +226,9 @@ export const elementState = record<api.ElementState>(
         reason: maybe.text,
       }),
     ),
+    countsAt: optional(
+      record<NonNullable<api.ElementState["countsAt"]>>({ host: maybe.text, incarnation: integer(), until: time }),
+    ),
     address: optional(maybe.text),
     publicAddress: optional(text()),
     mac: optional(maybe.text),

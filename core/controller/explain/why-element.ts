@@ -5,6 +5,7 @@ import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { rulesText } from "../../../model/cause/words.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, hostPeer } from "../../../model/cell/identifiers.ts";
+import { isoTime } from "../../../model/cell/iso-time.ts";
 import { crossingSays } from "../../../model/cell/tenants/dedication/alerts.ts";
 import { leastWeight, niceOf } from "../../../model/cell/tenants/wishes/nice.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
@@ -12,7 +13,7 @@ import type { PlacedAmounts } from "../../documents/pools.ts";
 import { accountIsOff, target, told } from "../changes/standing.ts";
 import { whyForked } from "../histories/fork.ts";
 import { addressOf } from "../network/instances.ts";
-import type { ElementRecord, Run, VmRecord } from "../records.ts";
+import type { ElementRecord, Rested, Run, VmRecord } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
 import { type ControllerState, elementOf, isOff, type LinkElement, linksOf, recordAt } from "../state.ts";
@@ -210,6 +211,7 @@ function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, 
   const own = state.vms.get(record.uid);
   const run = own?.run ?? null;
   if (on && own !== undefined && (run === null || run.stage === "placing")) checks.push(...lastPlace(own));
+  if (own?.rested !== undefined) checks.push(restCheck(own.rested));
   if (run !== null && on) checks.push(...runChecks(state, record, run));
   if (!on && record.causes.length === 0) return;
   // What it waits for was looked at before it.
@@ -245,6 +247,19 @@ function linkChecks(state: ControllerState, { path, requires, type }: LinkElemen
 function lastPlace({ ran = [] }: VmRecord): readonly ElementCheck[] {
   const [last] = ran;
   return last === undefined ? [] : [passed("ran last", `incarnation ${last.incarnation} was at ${last.host}`)];
+}
+
+/** Of one that was stopped lately: who stands beside whom goes by it as if it still ran there. */
+function restCheck({ host, incarnation, untilMs, placement }: Rested): ElementCheck {
+  const wishes = [
+    ...(placement.groups === undefined ? [] : ["affinity groups"]),
+    ...(placement.dedication === undefined ? [] : ["implicit dedication"]),
+  ].join(" and ");
+  const until = isoTime(untilMs);
+  return passed(
+    "still counts",
+    `for ${wishes} incarnation ${incarnation} counts at ${host} until ${until}, without room there`,
+  );
 }
 
 /** What an incarnation has. What it lacks its causes say. */

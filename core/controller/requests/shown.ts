@@ -12,7 +12,7 @@ import { isObject, toJson } from "../../outbox.ts";
 import { told } from "../changes/standing.ts";
 import { stuckIn } from "../explain/stuck.ts";
 import { addressOf, elasticAddressOf, instanceOf, isOnMode, networkViewManager } from "../network/instances.ts";
-import type { ElementRecord } from "../records.ts";
+import type { ElementRecord, Rested } from "../records.ts";
 import { vmsInPool } from "../services/pools/asked.ts";
 import { actualOf, addressManager, type ControllerState, cellManager, recordAt, storageManagerOf } from "../state.ts";
 import { hostDied } from "../vm/host-died.ts";
@@ -153,11 +153,17 @@ function reachabilityOf(state: ControllerState, uid: Uid): ElementState["reachab
   return actual.health === "starting" || isUnheard ? "insufficient-data" : "ok";
 }
 
+const countsAt = ({ host, incarnation, untilMs }: Rested): ElementState["countsAt"] & {} => ({
+  host,
+  incarnation,
+  until: isoTime(untilMs),
+});
+
 /** What is only said of a VM when there is something to say. */
 function vmDetails(
   state: ControllerState,
   uid: Uid,
-): Pick<ElementState, "health" | "reachability" | "reboots" | "lastEnd"> {
+): Pick<ElementState, "health" | "reachability" | "reboots" | "lastEnd" | "countsAt"> {
   const vm = state.vms.get(uid);
   const actual = vm?.run == null ? undefined : actualVmOf(state, uid, vm.run);
   const reachability = reachabilityOf(state, uid);
@@ -166,5 +172,6 @@ function vmDetails(
     ...(actual?.health === undefined ? {} : { health: actual.health }),
     ...(actual?.reboots === undefined ? {} : { reboots: actual.reboots }),
     ...(vm?.lastEnd === undefined ? {} : { lastEnd: vm.lastEnd }),
+    ...(vm?.rested === undefined ? {} : { countsAt: countsAt(vm.rested) }),
   };
 }

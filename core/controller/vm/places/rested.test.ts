@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../../../model/cell/identifiers.ts";
+import { type ElementPath, peerName } from "../../../../model/cell/identifiers.ts";
+import { isoTime } from "../../../../model/cell/iso-time.ts";
 import type { Json, JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredGroup } from "../../../documents/tenancy.ts";
 import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
+import { whyElement } from "../../explain/why-element.ts";
+import { shownWithState } from "../../requests/shown.ts";
+import { recordAt } from "../../state.ts";
 import { shop, World } from "../../world.testing.ts";
 
 const grouped = (state: "on" | "off", more: JsonObject = { "x.placement.groups": ["replicas"] }): JsonObject =>
@@ -44,6 +48,40 @@ test("a VM of a group that was stopped is said to be off where it ran, for an ho
   world.wait(1_800_001);
   world.fire(timer);
   assert.deepEqual(placements(world), []);
+});
+
+function countsAt({ state }: World): Json {
+  const shown = shownWithState(state, "shop/web");
+  assert.ok(shown?.ok === true);
+  return (shown.value as { $state: JsonObject }).$state.countsAt ?? null;
+}
+test("where a VM that was stopped counts, and until when, is in its state and in why, for as long as it is so", () => {
+  const world = new World();
+  world.put(grouped("on", { "x.placement.groups": ["replicas"], "x.placement.dedication": "preferred" }));
+  const [{ at, incarnation } = assert.fail()] = placements(world);
+  const shown = (): Json => countsAt(world);
+  const told = (): readonly string[] => {
+    const why = whyElement(world.state, recordAt(world.state, "shop/web" as ElementPath) ?? assert.fail());
+    assert.ok(why.ok);
+    return why.value.checks.flatMap(({ check, detail }) => (check === "still counts" ? [detail] : []));
+  };
+  assert.deepEqual([shown(), told()], [null, []], "it runs");
+  world.put(grouped("off", { "x.placement.groups": ["replicas"], "x.placement.dedication": "preferred" }));
+  const { untilMs } = world.state.vms.get(world.uidOf("shop/web"))?.rested ?? assert.fail();
+  const leftMs = untilMs - world.state.now.wallMs;
+  assert.ok(leftMs > 3_590_000 && leftMs <= 3_600_000, `${leftMs}`);
+  const until = isoTime(untilMs);
+  assert.deepEqual(shown(), { host: at, incarnation, until });
+  const wishes = "affinity groups and implicit dedication";
+  const sentence = `for ${wishes} incarnation ${incarnation} counts at ${at} until ${until}, without room there`;
+  assert.deepEqual(told(), [sentence]);
+  world.wait(3_600_001);
+  for (const timer of [...world.timers.keys()]) if (timer.startsWith("rested/")) world.fire(timer);
+  assert.deepEqual([shown(), told()], [null, []], "it is over");
+  const plain = new World();
+  plain.put(grouped("on", {}));
+  plain.put(grouped("off", {}));
+  assert.equal(countsAt(plain), null, "it asks for nothing of the kind");
 });
 
 test("one counts for as long as the Placer says that the operator has it, from its stop on", () => {
