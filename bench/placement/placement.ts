@@ -3,6 +3,7 @@ import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { figureOf, reportOf } from "../measure.ts";
 import type { CommitsReport } from "./commits-process.ts";
 import { ganetiMethod, measureGaneti } from "./compared/ganeti.ts";
+import { measureOpenStack, openStackMethod } from "./compared/openstack.ts";
 import type { PlacementReport } from "./placement-process.ts";
 import { measureTrace, traceMethod } from "./trace-figures.ts";
 import { seeded } from "./traces/read.ts";
@@ -73,7 +74,7 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
   }
   const stood = await measureTrace(seeded(quick ? 2000 : 100_000), options);
   // They are fetched, which takes a network.
-  const beside = quick ? [] : await measureGaneti(options);
+  const beside = quick ? [] : [...(await measureGaneti(options)), ...(await measureOpenStack(options))];
   return [...figures, ...stood, ...beside, ...(await measureCommits(options))];
 }
 
@@ -89,6 +90,6 @@ export const placement: Bench = {
     "installation runs it, with its store on this disk, in a process of its own; its hosts and 50 controllers are in another one and keep nothing, each at " +
     "an address of its own, with a connection of its own by mutual TLS. The same mix, after 2,000 strict and preferred VMs and a quarter of what is counted; each " +
     "answer brings the next document, and then so many come a second. " +
-    `${traceMethod} ${ganetiMethod}`,
+    `${traceMethod} ${ganetiMethod} ${openStackMethod}`,
   run: measureAll,
 };
