@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { type Candidate, offerOf } from "../completion/candidates.ts";
 import { namesInTime } from "../completion/names.ts";
+import { joined, partsOffered } from "../completion/parts.ts";
 import { type Shell, scripts } from "../completion/scripts.ts";
 import type { Client } from "../connection/client.ts";
 import type { Context } from "../context/context.ts";
@@ -18,15 +19,18 @@ const lineOf = ({ value, what }: Candidate): readonly string[] =>
 export const complete = async (
   { terminal }: Pick<Context, "terminal">,
   program: Command,
-  words: readonly string[],
+  typed: readonly string[],
   client: () => Client,
 ): Promise<void> => {
-  const { candidates, names } = offerOf(program, words);
+  const { words, cut } = joined(typed);
+  const { candidates, names, parts } = offerOf(program, words);
   if (names === "file") {
     terminal.print(":files");
     return;
   }
   const more = names === null ? [] : await namesInTime(client, names, words.at(-1) ?? "");
-  const lines = [...candidates, ...more].flatMap(lineOf);
+  const inside = parts === undefined ? [] : await partsOffered(parts, client);
+  const shown = [...candidates, ...more, ...inside].map(({ value, what }) => ({ value: value.slice(cut), what }));
+  const lines = shown.flatMap(lineOf);
   if (lines.length > 0) terminal.print(lines.join("\n"));
 };

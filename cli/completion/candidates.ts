@@ -12,7 +12,14 @@ export type Kind = "cell" | "element" | "vm" | "host" | "image" | "file";
 export interface Offer {
   readonly candidates: readonly Candidate[];
   readonly names: Kind | null;
+  /** What stands there has parts, which are known elsewhere (`parts.ts`). Absent: it has none. */
+  readonly parts?: Parts;
 }
+export type Parts =
+  /** Of `cells list`; `before` is what is not part of the value. */
+  | { readonly kind: "columns" | "sort" | "filter"; readonly typed: string; readonly before: string }
+  | { readonly kind: "method"; readonly typed: string }
+  | { readonly kind: "path"; readonly method: string; readonly typed: string };
 
 const isFile = (name: string): boolean => name === "file" || name === "dir";
 
@@ -40,6 +47,12 @@ const offeredValues = (option: Option, typed: string, before = ""): Offer => {
     names: !isPlain ? null : isFile(name) ? "file" : name === "host" || name === "cell" ? name : null,
   };
 };
+/** Of `cells list`. */
+const partsOf = (command: string, option: Option, typed: string, before = ""): Offer | null => {
+  const kind = (["columns", "sort", "filter"] as const).find((each) => option.long === `--${each}`);
+  if (command !== "list" || kind === undefined) return null;
+  return { candidates: [], names: null, parts: { kind, typed, before } };
+};
 const takesValue = (option: Option): boolean => option.required || option.optional;
 
 /** Where a command line has come to before the last of its words. */
@@ -48,6 +61,8 @@ interface Place {
   /** The command's name with its parents', without the program's. */
   readonly name: string;
   readonly positional: number;
+  /** What stands before in place of arguments. */
+  readonly given: readonly string[];
   /** Whose value is typed. */
   readonly option: Option | null;
   /** After `--` nothing is an option. */
@@ -58,18 +73,19 @@ const optionOf = (command: Command, word: string): Option | null =>
   optionsOf(command).find(({ long, short }) => word === long || word === short) ?? null;
 
 const walk = (place: Place, word: string): Place => {
-  const { command, name, positional, option, isPast } = place;
+  const { command, name, positional, given, option, isPast } = place;
+  const taken = { ...place, positional: positional + 1, given: [...given, word] };
   // bash takes `--output=json` for three words.
   if (option !== null && word === "=") return place;
   if (option !== null) return { ...place, option: null };
-  if (isPast) return { ...place, positional: positional + 1 };
+  if (isPast) return taken;
   if (word === "--") return { ...place, isPast: true };
   if (word.startsWith("-")) {
     const found = word.includes("=") ? null : optionOf(command, word);
     return found !== null && takesValue(found) ? { ...place, option: found } : place;
   }
   const below = positional === 0 ? command.commands.find((each) => each.name() === word) : undefined;
-  if (below === undefined) return { ...place, positional: positional + 1 };
+  if (below === undefined) return taken;
   return { ...place, command: below, name: [name, word].filter(Boolean).join(" ") };
 };
 
@@ -80,20 +96,23 @@ const argumentAt = ({ registeredArguments }: Command, position: number): Argumen
 
 /** What may stand where the last of `words` is typed; the others stand before it, without the program's own name. */
 export const offerOf = (program: Command, words: readonly string[]): Offer => {
-  const start: Place = { command: program, name: "", positional: 0, option: null, isPast: false };
-  const { command, name, positional, option, isPast } = words.slice(0, -1).reduce(walk, start);
+  const start: Place = { command: program, name: "", positional: 0, given: [], option: null, isPast: false };
+  const { command, name, positional, given: before, option, isPast } = words.slice(0, -1).reduce(walk, start);
   const last = words.at(-1) ?? "";
   const typed = option !== null && last === "=" ? "" : last;
-  if (option !== null) return offeredValues(option, typed);
+  if (option !== null) return partsOf(name, option, typed) ?? offeredValues(option, typed);
   if (!isPast && typed.startsWith("-")) {
     const [, long = "", value = ""] = /^(--[^=]+)=(.*)$/s.exec(typed) ?? [];
     const given = long === "" ? null : optionOf(command, long);
-    if (given !== null) return offeredValues(given, value, `${long}=`);
+    if (given !== null) return partsOf(name, given, value, `${long}=`) ?? offeredValues(given, value, `${long}=`);
     const candidates = optionsOf(command).flatMap(({ long: value, description }) =>
       value?.startsWith(typed) === true ? [{ value, what: description }] : [],
     );
     return { candidates, names: null };
   }
+  if (name === "api" && positional === 0) return { candidates: [], names: null, parts: { kind: "method", typed } };
+  if (name === "api" && positional === 1)
+    return { candidates: [], names: null, parts: { kind: "path", method: before[0] ?? "", typed } };
   const below = positional === 0 && !isPast ? command.createHelp().visibleCommands(command) : [];
   const argument = argumentAt(command, positional);
   return {

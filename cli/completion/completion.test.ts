@@ -62,6 +62,49 @@ test("names of the cloud are offered where an argument is one", async () => {
   assert.deepEqual(await offered(["exec", "shop/web/vm", "--", "--ti"]), [], "behind -- is the guest's command");
 });
 
+test("columns, filters and their values are offered, one after the other", async () => {
+  const list = (...words: readonly string[]) => offered(["list", ...words]);
+  assert.deepEqual(await list("--columns", "p"), ["path", "phase", "power", "public"]);
+  assert.deepEqual(await list("--columns", "path,p"), ["path,phase", "path,power", "path,public"], "each once");
+  assert.deepEqual(await list("--columns=ui"), ["--columns=uid"]);
+  assert.deepEqual(await list("--sort", "type,-si"), ["type,-since", "type,-size"].toReversed());
+  assert.deepEqual(await list("--sort", "-type,ty"), []);
+  assert.deepEqual(await list("--filter", "ph"), ["phase="]);
+  assert.deepEqual(await list("--filter", "phase=wa"), ["phase=waiting"]);
+  assert.deepEqual(await list("--filter", "phase!=waiting,w"), ["phase!=waiting,working"]);
+  assert.deepEqual(await list("--filter=type=Vol"), [
+    "--filter=type=Volume",
+    "--filter=type=VolumeCopy",
+    "--filter=type=VolumeConnection",
+    "--filter=type=VolumeGrant",
+  ]);
+  assert.deepEqual(await list("--filter", "host=h1,h"), ["host=h1,h1", "host=h1,h2"]);
+  assert.deepEqual(await list("--filter", "cell", "=", "st"), ["stage"], "as bash takes it apart");
+  assert.deepEqual(await list("--filter", "phase", "="), ["waiting", "working", "ready", "failed", "deleting"]);
+});
+
+test("paths of the interface are offered part by part, with names of the cloud, and what their query may have", async () => {
+  const api = (...words: readonly string[]) => offered(["api", ...words]);
+  assert.deepEqual(await api("P"), ["PUT", "PATCH", "POST"]);
+  assert.deepEqual(await api("GET", "/ce"), ["/cells", "/cells/"]);
+  assert.deepEqual(await api("GET", "/cells/st"), ["/cells/stage", "/cells/stage/"]);
+  assert.deepEqual(await api("GET", "/cells/shop/v"), ["/cells/shop/versions"]);
+  assert.deepEqual(await api("PATCH", "/cells/shop/"), ["/cells/shop/model"]);
+  assert.deepEqual(await api("GET", "/cells/shop/model/shop/w"), [
+    "/cells/shop/model/shop/web/vm",
+    "/cells/shop/model/shop/web/interface",
+  ]);
+  assert.deepEqual(await api("DELETE", "/images/d"), ["/images/debian"]);
+  assert.deepEqual(await api("GET", "/cells/shop/model?st"), ["/cells/shop/model?state="]);
+  assert.deepEqual(await api("GET", "/cells/shop/model?state=true&s"), [], "each once");
+  assert.deepEqual(await api("GET", "/cells/shop/model?state=true&until=r"), [
+    "/cells/shop/model?state=true&until=ready",
+  ]);
+  assert.deepEqual(await api("GET", "/cells/shop/model?state", "=", "t"), ["true"], "as bash takes it apart");
+  assert.deepEqual(await api("GET", "cells"), []);
+  assert.deepEqual(await api("GET", "/nothing/"), []);
+});
+
 test("files are offered where an argument is one", async () => {
   assert.equal(await offered(["apply", ""]), null);
   assert.equal(await offered(["spec", "fmt", "one.sf", ""]), null);
@@ -110,6 +153,9 @@ test("bash completes by the script, and runs nothing of what is typed", () => {
   assert.deepEqual(inBash(["host", "dr"]), ["drain"]);
   assert.deepEqual(inBash(["up", "--profile", "=", "s"]), ["small"]);
   assert.deepEqual(inBash(["apply", ""]), ["compopt -o default"]);
+  assert.deepEqual(inBash(["list", "--filter", "phase", "=", "wai"]), ["waiting"]);
+  assert.deepEqual(inBash(["list", "--filter", "pha"]), ["compopt -o nospace", "phase="]);
+  assert.deepEqual(inBash(["api", "GET", "/metr"]), ["/metrics"]);
   const mark = join(directory, "ran");
   inBash(["exec", `$(touch ${mark})`]);
   inBash(["exec", `\`touch ${mark}\``]);

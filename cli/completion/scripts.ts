@@ -14,7 +14,7 @@ _cells() {
     fi
     COMPREPLY+=("\${line%%$'\\t'*}")
   done < <(cells complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-  [[ \${COMPREPLY[0]-} != */ ]] || compopt -o nospace
+  [[ \${COMPREPLY[0]-} != *[/=] ]] || compopt -o nospace
 }
 complete -F _cells cells
 `,
