@@ -166,8 +166,8 @@ export interface Asker {
   readonly mayClaim?: () => boolean;
   /** Where a host stands, by names from the zone down; undefined: in no place that has a name. */
   readonly clusterOf: (host: HostName) => string | undefined;
-  /** What is at the host holds no VM of its groups there. */
-  readonly isEmptied: (host: HostName) => boolean;
+  /** That VM at the host holds none of its groups there. */
+  readonly isEmptied: (host: HostName, vm: Uid) => boolean;
 }
 export const nobody: Asker = {
   account: null,

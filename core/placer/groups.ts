@@ -90,13 +90,17 @@ export function membershipsIn(
     if (members === undefined) return [{ name, kind, homes }];
     for (const cell of asker.ours)
       for (const { vm: other, host } of members.get(cell) ?? [])
-        if (other !== vm && !asker.isEmptied(host)) homes.set(host, (homes.get(host) ?? 0) + 1);
+        if (other !== vm && !asker.isEmptied(host, other)) homes.set(host, (homes.get(host) ?? 0) + 1);
     return [{ name, kind, homes }];
   });
 }
 
-/** A host at which nobody is held: it was declared dead, or what is there leaves it. */
-export function isEmptied({ hosts }: PlacerState, host: string): boolean {
-  const { died = null, closed } = hosts.get(peerName(`host.${hostName(host)}`)) ?? {};
-  return died !== null || closed === "maintenance";
+/**
+ * A VM is not held at a host: that was declared dead, or what is there leaves it; or it is not heard, and the next incarnation, which has no place there,
+ * is asked for. The last word of such a host would hold a whole group there until it is declared dead.
+ */
+export function isEmptied({ hosts, wanted, reservations }: PlacerState, host: string, vm: Uid): boolean {
+  const { died = null, closed, reachable = false } = hosts.get(peerName(`host.${hostName(host)}`)) ?? {};
+  if (died !== null || closed === "maintenance") return true;
+  return !reachable && wanted.has(vm) && reservations.get(vm)?.host !== host;
 }

@@ -164,3 +164,23 @@ test("another cell's word about a group counts for nothing", () => {
   desire(controller("back"), "group/shop-g", null);
   assert.notEqual(start("shop", "v1"), start("shop", "v2"));
 });
+
+test("VMs that stand together and whose host is not heard any more start together elsewhere once each of them asks for its next place", () => {
+  const { group, start, say, input, said } = cloud();
+  group("shop", "host affinity");
+  const terms = { owned: true, groups: [{ name: "g", kind: "host affinity" }] };
+  for (const vm of ["a", "b"]) assert.equal(start("shop", vm), "h1");
+  for (const vm of ["a", "b"])
+    input({
+      kind: "actual",
+      from: peerName("host.h1"),
+      key: `taken/${vm}`,
+      value: { by: controller("shop"), memoryMiB: 100, cpus: 1, terms },
+    });
+  say("h1", null);
+  assert.equal(start("shop", "a", { incarnation: 2 }), null, "the other one has its place there");
+  assert.match(said("shop", "a")?.refusals.find(({ host }) => host === "h2")?.why ?? "", /its VMs are at another host/);
+  const there = start("shop", "b", { incarnation: 2 });
+  assert.equal(there, "h2", JSON.stringify(said("shop", "b")));
+  assert.equal(said("shop", "a")?.host, "h2");
+});
