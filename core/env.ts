@@ -185,6 +185,14 @@ export interface Service<State> {
    */
   read: DocumentReader;
   /**
+   * Desired documents that come from many clients all the time, each of which alone would cost a commit: they wait for each other, so long at
+   * most, and share one. `isOne` is asked as one comes, and may know the state of then. Absent: none waits.
+   */
+  readonly gathers?: {
+    readonly forMs: number;
+    isOne(state: State, peer: PeerName, key: string, value: Json): boolean;
+  };
+  /**
    * Keys under which a client had desires here, as follows from what they led to, though this service's store does not know them any more. What
    * the client does not repeat of them is an orphan, and an operator may end it (`ended`), or give it back to its client (`AdoptRequest`).
    */

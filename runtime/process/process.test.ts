@@ -4,14 +4,16 @@ import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readAnything, type Service } from "../../core/env.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
+import { actualKey } from "../../core/documents/vocabulary.ts";
+import { type Effect, readAnything, type Service } from "../../core/env.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createEcho, type EchoRequest, type EchoView, echoClient, echoServer } from "../http/echo.testing.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
 import type { LogEvent } from "../observation/events.ts";
+import { createObserver } from "../observation/observer.ts";
 import { transportLimits } from "../transport/connections/connection.ts";
-import { runService } from "./process.ts";
+import { type RunningService, runService } from "./process.ts";
 
 const childFile = join(import.meta.dirname, "../http/echo.testing.ts");
 const alive = new Set<ChildProcess>();
@@ -307,5 +309,152 @@ test("a store has one owner, its files are private, and requests end with the se
   await assert.rejects(running.request({ ask: "view" }), /stopped/);
   for (const file of [join(configuration.directory, "state.sqlite"), configuration.certificate.keyFile]) {
     assert.equal((await stat(file)).mode & 0o777, 0o600, file);
+  }
+});
+
+const agent = peerName("agent.s1");
+const one = peerName("host.h1");
+const others = ["host.h2", "host.h3"].map(peerName);
+
+/** Says back what is desired of it, and answers with what it has; of `beat` all but the first waits for others. */
+const createGathering = (forMs: number): Service<Map<string, number>> => ({
+  restore: () => new Map(),
+  step: (state, input) => {
+    if (input.kind === "request")
+      return { state, effects: [{ kind: "reply", id: input.id, response: Object.fromEntries(state) }] };
+    if (input.kind !== "desired") return { state, effects: [] };
+    const key = actualKey(input.from, input.key);
+    state.set(key, Number(input.value));
+    return { state, effects: [{ kind: "publish", key, value: input.value }] };
+  },
+  entitled: (_state, peer, key) => key.startsWith(actualKey(peer, "")),
+  accepts: () => true,
+  read: readAnything,
+  gathers: { forMs, isOne: (_state, _peer, key, value) => key === "beat" && Number(value) > 1 },
+});
+/** Desires what it is asked to, and answers with what it heard. */
+const createBeating = (self: PeerName): Service<Map<string, number>> => ({
+  restore: () => new Map(),
+  step: (state, input) => {
+    const effects: Effect[] = [];
+    if (input.kind === "start") effects.push({ kind: "subscribe", to: agent, prefix: actualKey(self, "") });
+    if (input.kind === "actual") state.set(input.key.slice(actualKey(self, "").length), Number(input.value));
+    if (input.kind === "request") {
+      for (const [key, value] of Object.entries(input.request as { readonly [key: string]: number }))
+        effects.push({ kind: "desire", to: agent, key, value });
+      effects.push({ kind: "reply", id: input.id, response: Object.fromEntries(state) });
+    }
+    return { state, effects };
+  },
+  entitled: () => false,
+  accepts: () => false,
+  read: readAnything,
+});
+
+interface Beating {
+  readonly server: RunningService;
+  readonly clients: readonly RunningService[];
+  readonly first: RunningService;
+  /** A number of the server's process, whatever its labels. */
+  number(name: string): Promise<number>;
+  /** The server ends as by a crash, and starts again. */
+  again(): Promise<Beating>;
+  stop(): Promise<void>;
+}
+const beating = async (label: string, forMs: number): Promise<Beating> => {
+  const installation = await createInstallation(label);
+  const { configuration } = await installation.configure(agent);
+  const join = async (self: PeerName): Promise<RunningService> => {
+    const { configuration: own } = await installation.configure(self);
+    const observer = createObserver(self, () => undefined);
+    return runService({ configuration: own, service: createBeating(self), observer });
+  };
+  const first = await join(one);
+  const running = [first];
+  for (const self of others) running.push(await join(self));
+  const start = async (): Promise<Beating> => {
+    const observer = createObserver(agent, () => undefined);
+    const serving = await runService({ configuration, service: createGathering(forMs), observer });
+    return {
+      server: serving,
+      clients: running,
+      first,
+      number: async (name) => {
+        const found = (await observer.metrics()).find((each) => each.name === name);
+        assert.ok(found, `there is no ${name}`);
+        return found.samples.reduce(
+          (sum, { suffix = "", value }) => (/^(_count)?$/.test(suffix) ? sum + value : sum),
+          0,
+        );
+      },
+      again: async () => {
+        await serving.stop({ goodbye: false });
+        return start();
+      },
+      stop: async () => {
+        for (const each of running) await each.stop();
+        await serving.stop();
+      },
+    };
+  };
+  return start();
+};
+const heardBy = async (client: RunningService, key = "beat"): Promise<number> =>
+  ((await client.request({})) as { readonly [key: string]: number })[key] ?? 0;
+const allHear = (room: Beating, value: number): Promise<boolean> =>
+  eventually(`all hear ${value}`, async () => {
+    const heard = await Promise.all(room.clients.map((client) => heardBy(client)));
+    return heard.every((each) => each === value);
+  });
+const longMs = 3_600_000;
+
+test("beats of many that wait for each other share a commit, and nobody is told of one before", async (context) => {
+  const room = await beating("gathered", longMs);
+  context.after(() => room.stop());
+  for (const client of room.clients) await client.request({ beat: 1 });
+  await allHear(room, 1);
+  const commits = await room.number("cells_commit_duration_seconds");
+  for (const [at, client] of room.clients.entries()) {
+    await client.request({ beat: 2 });
+    await eventually("it has come", async () => {
+      return (await room.number("cells_queue_inputs")) > at || (await heardBy(client)) === 2;
+    });
+  }
+  assert.equal(await room.number("cells_commit_duration_seconds"), commits, "no beat has a commit of its own");
+  for (const client of room.clients) assert.equal(await heardBy(client), 1);
+  assert.deepEqual(
+    await room.server.request({}),
+    Object.fromEntries([one, ...others].map((self) => [actualKey(self, "beat"), 1])),
+    "what waits is not counted",
+  );
+  // What else one of them says comes behind its beat, and takes all along.
+  await room.first.request({ other: 5 });
+  await allHear(room, 2);
+  await eventually("and that is heard", async () => (await heardBy(room.first, "other")) === 5);
+});
+
+test("what waited as its service crashed was not counted, and is said again", async (context) => {
+  let room = await beating("gathered-crash", longMs);
+  context.after(() => room.stop());
+  for (const client of room.clients) await client.request({ beat: 1 });
+  await allHear(room, 1);
+  await room.first.request({ beat: 2 });
+  await eventually("it has come", async () => (await room.number("cells_queue_inputs")) > 0);
+  room = await room.again();
+  assert.equal(
+    ((await room.server.request({})) as { readonly [key: string]: number })[actualKey(one, "beat")],
+    1,
+    "as it was durable",
+  );
+  await room.first.request({ other: 1 });
+  await eventually("it is heard", async () => (await heardBy(room.first)) === 2);
+});
+
+test("what waits is taken once its time is over, and again", async (context) => {
+  const room = await beating("gathered-time", 5);
+  context.after(() => room.stop());
+  for (let value = 1; value <= 4; value += 1) {
+    for (const client of room.clients) await client.request({ beat: value });
+    await allHear(room, value);
   }
 });

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { InputQueue } from "../../core/distribution/input-queue.ts";
+import { Gathering, mayWait } from "../../core/distribution/inputs/gathering.ts";
+import { InputQueue } from "../../core/distribution/inputs/input-queue.ts";
 import { measureDistribution } from "../../core/distribution/measure.ts";
 import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/batch.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
@@ -31,7 +32,7 @@ import { openStore, type Store } from "./store.ts";
 
 /**
  * A core service as a process: the real `Env`. Inputs queue up while a step or a commit is under way; those that wait are
- * stepped in bounded batches (`core/distribution/input-queue.ts`), each with one commit, and only then does anything of it leave. A failing disk
+ * stepped in bounded batches (`core/distribution/inputs/input-queue.ts`), each with one commit, and only then does anything of it leave. A failing disk
  * therefore ends the process before anyone was told what is not durable.
  */
 export interface RunningService {
@@ -73,7 +74,8 @@ export interface ServiceRun<State> {
 interface Timer {
   readonly handle: NodeJS.Timeout;
 }
-type Queued = { readonly input: NodeInput; readonly timer: Timer | null; readonly sinceMs: number };
+type Arrived = { readonly input: NodeInput; readonly timer: Timer | null };
+type Queued = Arrived & { readonly sinceMs: number };
 
 interface Loop<State> {
   readonly node: Node<State>;
@@ -84,6 +86,9 @@ interface Loop<State> {
   readonly requests: Map<number, { resolve: (response: Json) => void; reject: (error: Error) => void }>;
   transport: Transport | null;
   readonly queue: InputQueue<Queued>;
+  readonly gathering: Gathering<Arrived>;
+  /** Ends the wait of what is gathered; null: nothing is. */
+  gathered: NodeJS.Timeout | null;
   scheduled: boolean;
   nextRequest: number;
   stopped: boolean;
@@ -101,8 +106,21 @@ const longestTimerMs = 2 ** 31 - 1;
 
 const enqueue = <State>(loop: Loop<State>, input: NodeInput, timer: Timer | null = null): void => {
   if (loop.stopped || loop.broken) return;
-  loop.queue.push({ input, timer, sinceMs: performance.now() });
+  const { node, gathering } = loop;
+  const items = gathering.take({ input, timer }, () => mayWait(node, input));
+  if (items.length > 0) push(loop, items);
+  else loop.gathered ??= setTimeout(() => letGo(loop), node.service.gathers?.forMs);
+};
+/** What was gathered has waited on purpose, and is no delay of the loop. */
+const push = <State>(loop: Loop<State>, items: readonly Arrived[]): void => {
+  const sinceMs = performance.now();
+  for (const item of items) loop.queue.push({ ...item, sinceMs });
   schedule(loop);
+};
+const letGo = <State>(loop: Loop<State>): void => {
+  loop.gathered = null;
+  if (loop.stopped || loop.broken) return;
+  push(loop, loop.gathering.letGo());
 };
 const schedule = <State>(loop: Loop<State>): void => {
   if (loop.scheduled) return;
@@ -185,6 +203,7 @@ const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<voi
   runQueue(loop);
   loop.stopped = true;
   for (const { handle } of loop.timers.values()) clearTimeout(handle);
+  clearTimeout(loop.gathered ?? undefined);
   for (const { reject } of loop.requests.values()) reject(new Error("the service is stopping"));
   loop.requests.clear();
   loop.forget();
@@ -273,6 +292,8 @@ const createLoop = <State>(node: Node<State>, store: Store, held: (by: string, m
     requests: new Map(),
     transport: null,
     queue: new InputQueue(),
+    gathering: new Gathering(),
+    gathered: null,
     // Nothing is stepped before there is a transport to carry it out.
     scheduled: true,
     nextRequest: 0,
@@ -328,7 +349,11 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
   runQueue(loop);
   observer.backup = sealedCopies(configuration, store);
   const forgetNumbers = observer.measures(() => [
-    ...loop.numbers.metrics({ queued: loop.queue.size, timers: loop.timers.size, storeBytes: store.bytes() }),
+    ...loop.numbers.metrics({
+      queued: loop.queue.size + loop.gathering.size,
+      timers: loop.timers.size,
+      storeBytes: store.bytes(),
+    }),
     ...measureDistribution(loop.node.distribution),
     ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),

@@ -1,3 +1,4 @@
+import { Gathering, mayWait } from "../../core/distribution/inputs/gathering.ts";
 import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/batch.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
 import type { Distribution, LogLine, NodeInput, NodeOutput } from "../../core/distribution/node/types.ts";
@@ -57,6 +58,9 @@ interface Running<State> extends Life {
   /** Of the backlog. */
   datagrams: number;
   queue: Queued[];
+  readonly gathering: Gathering<Queued>;
+  /** What was gathered is let go in time. */
+  gathers: boolean;
   scheduled: boolean;
   busy: boolean;
   alive: boolean;
@@ -151,6 +155,8 @@ export class SimulatedProcess<State> {
       backlog: [],
       datagrams: 0,
       queue: [],
+      gathering: new Gathering(),
+      gathers: false,
       scheduled: false,
       busy: false,
       alive: true,
@@ -262,7 +268,20 @@ export class SimulatedProcess<State> {
   }
 
   #enqueue(running: Running<State>, input: NodeInput, timer: Timer | null = null): void {
-    running.queue.push({ input, timer });
+    const { node, gathering } = running;
+    const items = gathering.take({ input, timer }, () => mayWait(node, input));
+    if (items.length > 0) this.#push(running, items);
+    else if (!running.gathers) {
+      running.gathers = true;
+      this.#later(running, node.service.gathers?.forMs ?? 0, () => {
+        running.gathers = false;
+        this.#push(running, gathering.letGo());
+      });
+    }
+  }
+
+  #push(running: Running<State>, items: readonly Queued[]): void {
+    running.queue.push(...items);
     if (running.scheduled || running.busy) return;
     running.scheduled = true;
     this.#later(running, 0.01, () => {

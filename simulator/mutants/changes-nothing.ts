@@ -42,7 +42,7 @@ export const changeNothing: readonly ChangesNothing[] = [
     why: "what is there already is put there once more",
   },
   {
-    file: "core/distribution/input-queue.ts",
+    file: "core/distribution/inputs/input-queue.ts",
     before: "this.#taken * 2 < this.#others.length",
     after: "(this.#taken * 2 <= this.#others.length)",
     why: "what is gone through is cut off one batch later",

@@ -6,7 +6,7 @@ import { documentsOf } from "../../documents/readers/table.ts";
 import type { AgentLease, AgentLeaseActual } from "../../documents/vocabulary.ts";
 import type { Effect, Input, Instant, Service, Step } from "../../env.ts";
 import type { EventName } from "../../telemetry/event-names.ts";
-import { handleBeats } from "../heartbeat/beats.ts";
+import { gatherMs, handleBeats, mayGather } from "../heartbeat/beats.ts";
 import { isCounted, requestsSaid, takeLooked, takeRequestsDesire } from "../heartbeat/requests.ts";
 import { hearMember, takeDeclaration, takeInstallation } from "../succession-evidence.ts";
 import { addToBin, binMiBOf, emptyBin, isBinToSee, keepBin, sweepBin } from "./bin.ts";
@@ -62,6 +62,7 @@ export function createAgentService(options: AgentOptions): Service<AgentState> {
       maySee("agent", peer, key) && isOwnersToSee(state, peer, key) && isBinToSee(state, peer, key),
     accepts: (peer: PeerName, key: string) => mayDesire("agent", peer, key) && isAgentKey(key),
     read: documentsOf("agent"),
+    gathers: { forMs: gatherMs, isOne: ({ beats }, peer, key, value) => mayGather(beats, peer, key, value) },
     measure: measureAgent,
   };
 }

@@ -11,7 +11,7 @@ import type { Effect, Input } from "../../env.ts";
  * evidence that it runs, and that it is not heard is none that it does not (decision 95).
  */
 interface Heard extends DesiredBeat {
-  /** When it came, monotonic; null: before this start, which says nothing of now. */
+  /** When it came, monotonic, at the earliest; null: before this start, which says nothing of now. */
   readonly atMs: number | null;
   readonly fresh: boolean;
 }
@@ -21,6 +21,21 @@ export interface Beats {
 }
 export const createBeats = (): Beats => ({ heard: new Map(), isTimed: false });
 const beatsTimer = "beats";
+
+/**
+ * Each beat alone would cost a commit: those that say nothing new wait for each other so long (`Service.gathers`). A host has 9 s until it takes
+ * itself for unheard, and counts from when it said what was acknowledged.
+ */
+export const gatherMs = 1_000;
+/** Nobody waits for it: its host is heard, in that boot. What is new, and what will be refused, is taken at once. */
+export const mayGather = ({ heard }: Beats, from: PeerName, key: string, value: Json): boolean => {
+  if (key !== beatKey) return false;
+  const beat = desiredBeat.of(value);
+  return beat !== null && isExpected(heard.get(hostOf(from)), beat);
+};
+const isExpected = (known: Heard | undefined, { boot, count }: DesiredBeat): boolean =>
+  known?.fresh === true && boot === known.boot && count > known.count;
+const hostOf = (from: PeerName): HostName => hostName(from.slice(hostPeer("" as HostName).length));
 
 /**
  * A beat counts once, and only of the latest boot that has been heard: one that is repeated, or of an earlier boot, is no sign of
@@ -33,7 +48,7 @@ export function takeBeat(
   { nowMs, started }: { readonly nowMs: number; readonly started: boolean },
   effects: Effect[],
 ): string | null {
-  const host = hostName(from.slice(hostPeer("" as HostName).length));
+  const host = hostOf(from);
   const known = beats.heard.get(host);
   if (value === null) {
     if (beats.heard.delete(host)) say(from, host, null, effects);
@@ -44,7 +59,8 @@ export function takeBeat(
   const { boot, count } = beat;
   if (known !== undefined && boot < known.boot) return `it is of boot ${boot}, and boot ${known.boot} was heard`;
   if (known !== undefined && boot === known.boot && count <= known.count) return null;
-  const heard: Heard = { boot, count, atMs: started ? nowMs : null, fresh: started };
+  const atMs = isExpected(known, beat) ? nowMs - gatherMs : nowMs;
+  const heard: Heard = { boot, count, atMs: started ? atMs : null, fresh: started };
   beats.heard.set(host, heard);
   if (!started) return null;
   effects.push({ kind: "publish", key: actualKey(from, beatKey), value: { boot, count } });

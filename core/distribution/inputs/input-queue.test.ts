@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/cell/identifiers.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { NodeInput } from "../node/types.ts";
 import { InputQueue } from "./input-queue.ts";
-import type { NodeInput } from "./node/types.ts";
 
 type Item = { readonly input: NodeInput };
 const timer = (name: string): Item => ({ input: { kind: "timer", name } });

@@ -1,4 +1,4 @@
-import type { NodeInput } from "./node/types.ts";
+import type { NodeInput } from "../node/types.ts";
 
 /**
  * Inputs that wait for their step. They are taken in batches, each with one commit. In a large cell thousands of documents
