@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Agent, request } from "node:https";
+import { connect as connectTcp } from "node:net";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
@@ -12,13 +13,19 @@ import { percentile } from "../measure.ts";
  */
 const host = "127.0.0.1";
 const atOnce = 64;
+/** What one source may open at once, a door says (`handshakes.ts`); many connections come from many. */
+const ofSource = 200;
+/** By number, from 1; none of them is the machine's own, which no door bounds. */
+export const sourceOf = (number: number): string => `127.0.1.${number}`;
 
 /** Opens so many connections that ask nothing. @returns how many stood, and how many of them stand still when all were opened */
 export async function hold(port: number, count: number): Promise<Readonly<Record<string, number>>> {
   let [opened, ended] = [0, 0];
-  const open = (): Promise<void> =>
+  const open = (number: number): Promise<void> =>
     new Promise((resolve) => {
-      const socket = connect({ host, port, rejectUnauthorized: false }, () => {
+      const below = connectTcp({ host, port, localAddress: sourceOf(1 + Math.floor(number / ofSource)) });
+      below.on("error", () => resolve());
+      const socket = connect({ socket: below, rejectUnauthorized: false }, () => {
         opened += 1;
         resolve();
         socket.once("close", () => {
@@ -28,7 +35,7 @@ export async function hold(port: number, count: number): Promise<Readonly<Record
       socket.resume().on("error", () => resolve());
     });
   for (let at = 0; at < count; at += atOnce)
-    await Promise.all(Array.from({ length: Math.min(atOnce, count - at) }, open));
+    await Promise.all(Array.from({ length: Math.min(atOnce, count - at) }, (_, each) => open(at + each)));
   await sleep(500);
   return { opened, standing: opened - ended };
 }
@@ -37,11 +44,13 @@ export interface Asked {
   readonly port: number;
   readonly path: string;
   readonly credential: string;
+  /** Where it comes from. */
+  readonly localAddress: string;
 }
-const ask = (agent: Agent, { port, path, credential }: Asked): Promise<number> =>
+const ask = (agent: Agent, { port, path, credential, localAddress }: Asked): Promise<number> =>
   new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${credential}` };
-    request({ host, port, path, agent, headers, rejectUnauthorized: false }, (answer) => {
+    request({ host, port, path, agent, headers, localAddress, rejectUnauthorized: false }, (answer) => {
       answer
         .resume()
         .once("end", () => resolve(answer.statusCode ?? 0))
@@ -67,6 +76,18 @@ export const flood = (asked: Asked, connections: number): Promise<unknown> =>
     };
     return Promise.all(Array.from({ length: connections }, one));
   });
+
+/** Connects anew for each request, as fast as it can, from so many places at once, until it is ended. */
+export const connects = (asked: Asked, connections: number): Promise<unknown> => {
+  const one = async (): Promise<never> => {
+    for (;;) {
+      const agent = new Agent({ keepAlive: false });
+      await ask(agent, asked).catch(() => sleep(20));
+      agent.destroy();
+    }
+  };
+  return Promise.all(Array.from({ length: connections }, one));
+};
 
 /** Asks 25 times a second for so long. Rejects where anything but 200 is answered. */
 export const asksSteadily = (asked: Asked, count: number): Promise<Readonly<Record<string, number>>> =>

@@ -1,37 +1,19 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { request } from "node:https";
-import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FastifyInstance } from "fastify";
 import { World } from "../../core/controller/world.testing.ts";
 import { openIndex } from "../../gateway/caas/volumes/search.ts";
-import { createGateway } from "../../gateway/gateway.ts";
-import { overTls } from "../../gateway/shared/listen.ts";
 import { uuidOf } from "../../gateway/shared/uuid.ts";
-import { cellName, peerName } from "../../model/cell/identifiers.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { openEvents } from "../../runtime/controller/events.ts";
-import { createRoutes } from "../../runtime/controller/routes.ts";
-import { hashCredential } from "../../runtime/http/bearer.ts";
-import { servePeers } from "../../runtime/http/https.ts";
-import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
-import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { heapOptions } from "../../runtime/life/heap.ts";
-import { freePort } from "../../runtime/process/free-port.testing.ts";
-import { readCredentials } from "../../runtime/transport/mutual-tls.ts";
 import { percentile, residentMiBOf } from "../measure.ts";
-import { asksSteadily, beside, flood, hold } from "./connections.ts";
+import { asksSteadily, beside, connects, flood, hold } from "./connections.ts";
+import { neighbour } from "./neighbour.ts";
+import { type Page, pageAfter, withDoors, withGateway } from "./standing.ts";
 
 /* One measurement in a process of its own, whose processor time is that of what is measured. The answer is one line of JSON. */
 const cpuMs = (since?: NodeJS.CpuUsage): number => {
   const { user, system } = process.cpuUsage(since);
   return (user + system) / 1000;
 };
-const vm = { "x.type": "VM", "x.memory": 64, "x.desiredState": "off" };
 
 /** Of so many persistent volumes of a hundred accounts: the index made of the model's text, and a thousand questions of people of one account. */
 function search(count: number): Readonly<Record<string, number>> {
@@ -83,54 +65,6 @@ function search(count: number): Readonly<Record<string, number>> {
   return { rebuiltMs, p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) };
 }
 
-interface Standing {
-  readonly app: FastifyInstance;
-  readonly configuration: ProcessConfiguration;
-  readonly installation: TestInstallation;
-}
-/** Within `work`: a gateway before the controllers of 25 cells with so many VMs, all in this process. */
-async function withCells<T>(count: number, serve: boolean, work: (standing: Standing) => Promise<T>): Promise<T> {
-  const installation = await createTestInstallation("bench-personalities");
-  const ends: (() => unknown)[] = [];
-  try {
-    const credentialHashes = ["operator", "neighbour"].map(hashCredential);
-    const cells = Array.from({ length: 25 }, (_, at) => `c${at}`);
-    for (const [at, cell] of cells.entries()) {
-      const world = new World({ cell: cellName(cell) });
-      const vms = Object.fromEntries(Array.from({ length: count / 25 }, (_, each) => [`vm${each}`, vm]));
-      world.ask({ method: "PUT", path: "", json: { [cell]: { "x.type": "Cell", ...vms } } });
-      const { configuration } = await installation.configure(peerName(`controller.${cell}`));
-      const events = openEvents(configuration.directory, cell);
-      const names = { cell, cellUid: cell, cellNumber: at + 1, domain: "cells.internal", mac: "02:00:00:00:00:01" };
-      const request = async (asked: Json): Promise<Json> => world.ask(asked as JsonObject) as unknown as Json;
-      const routes = createRoutes({ configuration, controller: { ...names, credentialHashes }, events, request });
-      const server = await servePeers(configuration, routes);
-      ends.push(
-        () => server.stop(),
-        () => events.close(),
-      );
-    }
-    const supervisorSocket = join(installation.directory, "supervisor.sock");
-    const supervisor = createServer((_request, response) => response.end(JSON.stringify(cells)));
-    supervisor.listen(supervisorSocket);
-    await once(supervisor, "listening");
-    const gateway = { listenFd: -1, supervisorSocket, credentialHashes };
-    const made = await installation.configure(peerName("gateway"), { change: { role: "gateway", gateway } });
-    const app = createGateway(made.configuration, undefined, serve ? { serve: overTls(made.configuration) } : {});
-    ends.push(
-      () => supervisor.close(),
-      () => app.close(),
-    );
-    return await work({ app, configuration: made.configuration, installation });
-  } finally {
-    for (const end of ends.reverse()) await end();
-    await installation.remove();
-  }
-}
-
-/** Of VMs: how many are on the page behind a place, "" for the first, and which place is next. */
-type Page = (after: string) => Promise<readonly [found: number, next: string]>;
-const pageAfter = (after: string): string => `/elements?type=VM&limit=1000${after === "" ? "" : `&after=${after}`}`;
 /** Page by page, until there is none. Rejects where there are others than so many. */
 async function listAll(count: number, page: Page): Promise<void> {
   let [found, next] = await page("");
@@ -143,7 +77,7 @@ async function listAll(count: number, page: Page): Promise<void> {
 }
 /** VMs of all cells, page by page. */
 const listing = (count: number): Promise<Readonly<Record<string, number>>> =>
-  withCells(count, false, async ({ app }) => {
+  withGateway(count, async (app) => {
     const page: Page = async (after) => {
       const url = pageAfter(after);
       const answer = await app.inject({ method: "GET", url, headers: { authorization: "Bearer operator" } });
@@ -161,57 +95,9 @@ const listing = (count: number): Promise<Readonly<Record<string, number>>> =>
     return { wallMs: percentile(walls, 0.5), cpuMs: percentile(cpus, 0.5), firstMs: walls[0] ?? 0 };
   });
 
-interface Caas {
-  readonly pid: number;
-  readonly port: number;
-  readonly page: Page;
-}
-/** CaaS as a process of its own before that gateway, once it answers. */
-const withCaas = <T>(count: number, work: (caas: Caas) => Promise<T>): Promise<T> =>
-  withCells(count, true, async ({ app, installation, configuration }) => {
-    const port = await freePort();
-    await app.listen({ host: "127.0.0.1", port });
-    const own = await freePort();
-    const personality = {
-      listen: { address: "127.0.0.1", port: own },
-      gateway: { address: "127.0.0.1", port },
-    };
-    const { file } = await installation.configure(peerName("personality.caas"), {
-      change: { role: "personality.caas", personality },
-    });
-    const main = join(import.meta.dirname, "../../gateway/main.ts");
-    const child = spawn(process.execPath, [...heapOptions, main, file], { stdio: ["ignore", "ignore", "inherit"] });
-    const { ca } = readCredentials(configuration);
-    const page: Page = (after) =>
-      new Promise((resolve, reject) => {
-        const headers = { authorization: "Bearer operator" };
-        const checkServerIdentity = () => undefined;
-        const path = pageAfter(after);
-        request({ host: "127.0.0.1", port: own, path, ca, checkServerIdentity, headers }, (answer) => {
-          text(answer).then((said) => {
-            if (answer.statusCode !== 200) reject(new Error(`${answer.statusCode}: ${said.slice(0, 300)}`));
-            else resolve([(JSON.parse(said) as readonly Json[]).length, String(answer.headers[nextHeader] ?? "")]);
-          }, reject);
-        })
-          .once("error", reject)
-          .end();
-      });
-    try {
-      await eventually("CaaS answers", () =>
-        page("")
-          .then(() => true)
-          .catch(() => false),
-      );
-      return await work({ pid: child.pid ?? 0, port: own, page });
-    } finally {
-      child.kill();
-      await once(child, "exit");
-    }
-  });
-
 /** Idle, and when all VMs were listed through it, page by page, three times. */
 const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
-  withCaas(count, async ({ pid, page }) => {
+  withDoors(count, async ({ caas: { pid }, page }) => {
     await sleep(5000);
     const idle = residentMiBOf(pid);
     for (let round = 0; round < 3; round += 1) await listAll(count, page);
@@ -220,7 +106,7 @@ const memory = (count: number): Promise<Readonly<Record<string, number>>> =>
 
 /** How much more CaaS has at most while so many connections come that ask nothing. */
 const connections = (count: number): Promise<Readonly<Record<string, number>>> =>
-  withCaas(25, async ({ pid, port }) => {
+  withDoors(25, async ({ caas: { pid, port } }) => {
     await sleep(5000);
     const before = residentMiBOf(pid).now;
     const holder = beside(["hold", String(port), String(count)]);
@@ -229,30 +115,6 @@ const connections = (count: number): Promise<Readonly<Record<string, number>>> =
       return { ...said, moreMiB: residentMiBOf(pid).most - before };
     } finally {
       await holder.end();
-    }
-  });
-
-/** What one client waits for its answers, alone, and while another one asks as fast as it can. */
-const neighbour = (count: number): Promise<Readonly<Record<string, number>>> =>
-  withCaas(25, async ({ port }) => {
-    const asked = (credential: string) => [String(port), "/cells/c0/elements?type=VM&limit=10", credential];
-    const ask = async (): Promise<Readonly<Record<string, number>>> => {
-      const asker = beside(["steadily", ...asked("neighbour"), String(count)]);
-      try {
-        return await asker.said;
-      } finally {
-        await asker.end();
-      }
-    };
-    await ask();
-    const { p99Ms: aloneMs = Number.NaN } = await ask();
-    const other = beside(["flood", ...asked("operator"), "16"]);
-    try {
-      await sleep(3000);
-      const { p99Ms: besideMs = Number.NaN } = await ask();
-      return { aloneMs, besideMs };
-    } finally {
-      await other.end();
     }
   });
 
@@ -296,22 +158,23 @@ function writers(count: number, by: "test" | "version"): Readonly<Record<string,
   return { cpuMs: tookMs, again, lost: done - counted };
 }
 
-const [what = "", count = "0", how = "test", credential = "", more = ""] = process.argv.slice(2);
-const asked = { port: Number(count), path: how, credential };
+const [what = "", count = "0", how = "test", credential = "", localAddress = "", more = ""] = process.argv.slice(2);
+const asked = { port: Number(count), path: how, credential, localAddress };
 const answers: Readonly<Record<string, () => unknown>> = {
   search: () => search(Number(count)),
   listing: () => listing(Number(count)),
   memory: () => memory(Number(count)),
   writers: () => writers(Number(count), how === "version" ? "version" : "test"),
   connections: () => connections(Number(count)),
-  neighbour: () => neighbour(Number(count)),
-  // What these three ask of a door is said beside them.
+  neighbour: () => neighbour(Number(count), how),
+  // What these ask of a door is said beside them.
   hold: async () => {
     process.stdout.write(`${JSON.stringify(await hold(Number(count), Number(how)))}\n`);
     // It holds them until it is ended.
     return new Promise(() => setInterval(() => undefined, 1000));
   },
   flood: () => flood(asked, Number(more)),
+  connects: () => connects(asked, Number(more)),
   steadily: () => asksSteadily(asked, Number(more)),
 };
 process.stdout.write(`${JSON.stringify(await answers[what]?.())}\n`);

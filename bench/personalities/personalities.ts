@@ -4,8 +4,14 @@ import { figureOf, interleave, median, rangeOf, ratios, reportOf } from "../meas
 import { measureHarvest } from "./harvest.ts";
 
 type Measures = Readonly<Record<string, number>>;
-const measured = (...asked: readonly (string | number)[]): Promise<Measures> =>
-  reportOf(join(import.meta.dirname, "personalities-process.ts"), ...asked);
+const program = join(import.meta.dirname, "personalities-process.ts");
+const measured = (...asked: readonly (string | number)[]): Promise<Measures> => reportOf(program, ...asked);
+/** At which door, what the other one does there, and how that is said. */
+const neighbourhoods = [
+  ["caas", "flood", "a client at full rate at CaaS: another's p99, against alone"],
+  ["caas", "connects", "a client that connects anew each time, at full rate, at CaaS: another's p99, against alone"],
+  ["gateway", "flood", "a client at full rate at the gateway: another's p99, against alone"],
+] as const;
 const of = (measures: Measures, name: string): number => measures[name] ?? Number.NaN;
 
 /** CaaS as a process: what connections cost that ask nothing, and what one client costs another. */
@@ -21,19 +27,21 @@ async function measureDoor({ quick, say }: BenchOptions): Promise<readonly Figur
     `${of(come, "opened")} were opened, ${of(come, "standing")} stand; who is idle longest goes`,
   );
 
-  say("a client at full rate, and its neighbour");
-  const waits: Measures[] = [];
-  for (let round = 0; round < (quick ? 1 : 3); round += 1) waits.push(await measured("neighbour", quick ? 50 : 150));
-  const times = waits.map((each) => of(each, "besideMs") / of(each, "aloneMs"));
-  const waited: Figure = {
-    what: "a client at full rate: another's p99, against alone",
-    unit: "×",
-    value: median(times),
-    range: rangeOf(times),
-    atMost: 2,
-    note: `wall time; alone ${median(waits.map((each) => of(each, "aloneMs"))).toFixed(1)} ms`,
-  };
-  return [held, waited];
+  const waited: Figure[] = [];
+  for (const [door, other, what] of neighbourhoods) {
+    say(what);
+    const how = [door, other, quick ? 1 : 3].join(" ");
+    const { alone, besides, busy } = await reportOf<Record<string, readonly number[]>>(
+      program,
+      "neighbour",
+      quick ? 50 : 150,
+      how,
+    );
+    const times = ratios(besides ?? [], alone ?? []);
+    const note = `wall time; alone ${median(alone ?? []).toFixed(1)} ms; CaaS and gateway had ${(100 * median(busy ?? [])).toFixed(0)} % of a processor meanwhile`;
+    waited.push({ what, unit: "×", value: median(times), range: rangeOf(times), atMost: 2, note });
+  }
+  return [held, ...waited];
 }
 
 async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
@@ -103,6 +111,6 @@ export const personalities: Bench = {
   method:
     "Each in a process of its own. Lists: a gateway and the controllers of 25 cells over mutual TLS, all in one process, pages of 1,000, the median of five. " +
     "Searches: a thousand by people of a hundred accounts, by words, tags and names, 100 answers at most. Writers: all 16 have read before any of them " +
-    "writes, at the controller's step function. Memory: CaaS as a process, before that gateway in another one. Idle connections and a neighbour's p99: at the same, over loopback, the clients as processes of their own. Harvests: in a cloud of processes (root).",
+    "writes, at the controller's step function. Memory, idle connections and a neighbour's p99: gateway and CaaS as processes, over loopback, the clients as further ones; a neighbour alone and beside the other one in turns, each of another cell. Harvests: in a cloud of processes (root).",
   run: measureAll,
 };
