@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, Server, type Socket } from "no
 import { text } from "node:stream/consumers";
 import { after, test } from "node:test";
 import { eventually } from "../../runtime/installation.testing.ts";
+import { createHandshakes } from "../shared/handshakes.ts";
 import { passOn } from "./pass-on.ts";
 
 const ends: (() => void)[] = [];
@@ -33,8 +34,9 @@ const passing = async (
   to: number,
   at = "127.0.0.1:0",
   failed: (why: string) => void = assert.fail,
+  more: { readonly begins?: (source: string) => boolean } = {},
 ): Promise<number> => {
-  const pass = passOn({ at, to: `127.0.0.1:${to}` }, failed, limits);
+  const pass = passOn({ at, to: `127.0.0.1:${to}` }, failed, { ...limits, ...more });
   ends.push(pass.close);
   await eventually("it listens", () => pass.port() !== null);
   return pass.port() ?? 0;
@@ -72,6 +74,22 @@ test("of one source and of all so many pass at a time, and a place that is left 
   for (const socket of [one, two, three, other, more]) socket.destroy();
   await eventually("all is closed behind", () => door.open.size === 0);
   assert.ok(await isThrough(await dial(port)));
+});
+
+test("of one source so many begin, one after another, and who comes from elsewhere passes meanwhile", async () => {
+  const door = await behind();
+  const begins = createHandshakes(() => 0, { rate: 1, burst: 2 });
+  const port = await passing(door.port, undefined, undefined, { begins });
+  const one = async (from: string): Promise<boolean> => {
+    const socket = await dial(port, from);
+    const through = await isThrough(socket);
+    socket.destroy();
+    await eventually("it is closed behind", () => door.open.size === 0);
+    return through;
+  };
+  const through: boolean[] = [];
+  for (const from of ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.1"]) through.push(await one(from));
+  assert.deepEqual(through, [true, true, false, true, false]);
 });
 
 test("what does not answer ends the connection, and a place that is taken is waited for", async () => {

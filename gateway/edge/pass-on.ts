@@ -1,10 +1,12 @@
 import { connect, createServer, type Socket } from "node:net";
+import { type Admits, createHandshakes } from "../shared/handshakes.ts";
 
 /**
  * A door in a VM of its own is reached through the gateway's (decision 212): connections to its port go on as they are, and the
  * gateway holds no key with which it could read them. So does what such a VM asks of the authority, which it knows by its key.
  *
- * Places are bounded: what passes costs two sockets each, of which the gateway needs the rest itself.
+ * Places are bounded: what passes costs two sockets each, of which the gateway needs the rest itself. So is how often one source may begin,
+ * as at the gateway's own door: whoever is behind it hears all of them from one address.
  */
 export interface Pass {
   /** `ADDRESS:PORT` to listen at. */
@@ -18,6 +20,7 @@ export interface PassLimits {
   readonly ofOneSource: number;
   readonly connectMs: number;
   readonly againMs: number;
+  readonly begins?: Admits;
 }
 const usual: PassLimits = { inAll: 2048, ofOneSource: 512, connectMs: 10_000, againMs: 10_000 };
 /** A side that is gone without a word is noticed by that. */
@@ -39,6 +42,7 @@ export function passOn(
 ): { readonly close: () => void; readonly port: () => number | null } {
   const open = new Set<Socket>();
   const bySource = new Map<string, number>();
+  const begins = limits.begins ?? createHandshakes(() => performance.now());
   const leave = (source: string): void => {
     const left = (bySource.get(source) ?? 1) - 1;
     if (left === 0) bySource.delete(source);
@@ -47,7 +51,8 @@ export function passOn(
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const source = client.remoteAddress ?? "";
     const taken = bySource.get(source) ?? 0;
-    if (open.size >= Math.min(limits.inAll, places) || taken >= limits.ofOneSource) {
+    const hasPlace = open.size < Math.min(limits.inAll, places) && taken < limits.ofOneSource;
+    if (!hasPlace || !begins(source)) {
       client.destroy();
       return;
     }

@@ -23,7 +23,7 @@ async function withListener(
     if (incoming.url === "/later") waiting.push(response);
     else response.end("now");
   };
-  const server = overTls(configuration, undefined, 4)(handler, {}) as Server;
+  const server = overTls(configuration, undefined, { idle: 4 })(handler, {}) as Server;
   if (upgrades)
     server.on("upgrade", (_incoming, socket) => {
       socket.on("error", () => undefined).resume();

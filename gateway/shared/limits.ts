@@ -28,7 +28,7 @@ interface Left {
   readonly left: number;
 }
 /** Tokens of one kind of client, by its key. */
-class Bucket {
+export class Bucket {
   readonly #measure: Measure;
   readonly #left = new Map<string, Left>();
   /** When the last refusal is said. */

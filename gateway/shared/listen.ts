@@ -3,7 +3,8 @@ import type { SecureContext } from "node:tls";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { type Credentials, followCredentials, readCredentials } from "../../runtime/transport/mutual-tls.ts";
-import { boundIdle, mostIdle } from "./idle.ts";
+import { type Admits, boundHandshakes } from "./handshakes.ts";
+import { boundIdle } from "./idle.ts";
 
 /** What a client never begins to ask ends; a session or an upload may last. */
 const headersTimeoutMs = 30_000;
@@ -15,16 +16,20 @@ const shown = ({ cert, ca, key, minVersion }: Credentials): Omit<Credentials, "c
   minVersion,
 });
 
+export interface ListenLimits {
+  /** So many connections that ask nothing are kept. */
+  readonly idle?: number;
+  readonly handshakes?: Admits;
+}
 /**
  * HTTPS with the certificate of this process, whichever that is by then. Clients show a credential and no certificate.
  * @param contextFor another one for who asks for this name; null: for nobody
- * @param idle so many connections that ask nothing are kept
  */
 export const overTls =
   (
     configuration: ProcessConfiguration,
     contextFor?: (name: string) => SecureContext | null,
-    idle: number = mostIdle,
+    { idle, handshakes }: ListenLimits = {},
   ): FastifyServerFactory =>
   (handler) => {
     const byName: Pick<ServerOptions, "SNICallback"> =
@@ -32,6 +37,8 @@ export const overTls =
     const server: Server = createServer({ ...shown(readCredentials(configuration)), ...byName }, handler);
     server.requestTimeout = 0;
     server.headersTimeout = headersTimeoutMs;
+    // A door apart hears all of its clients through the gateway, which lets in of each what this would.
+    boundHandshakes(server, handshakes, (source) => source === configuration.personality?.gateway.address);
     boundIdle(server, idle);
     const forget = followCredentials(configuration, (renewed) => server.setSecureContext(shown(renewed)));
     server.once("close", forget);
@@ -60,13 +67,17 @@ export async function listenAt(app: FastifyInstance, { listen, listenFd = -1 }: 
   });
 }
 
-/** The same over TLS at a second place, for who asks from inside the installation. Resolves to how it ends. */
+/** The same over TLS at a second place, for doors apart, which have measured who asks there. Resolves to how it ends. */
 export async function listenInside(
   app: FastifyInstance,
   configuration: ProcessConfiguration,
   { address, port }: { readonly address: string; readonly port: number },
 ): Promise<() => void> {
-  const server = overTls(configuration)((incoming, outgoing) => app.server.emit("request", incoming, outgoing), {});
+  const handshakes = (): boolean => true;
+  const server = overTls(configuration, undefined, { handshakes })(
+    (incoming, outgoing) => app.server.emit("request", incoming, outgoing),
+    {},
+  );
   server.on("upgrade", (...upgrade) => app.server.emit("upgrade", ...upgrade));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
