@@ -19,7 +19,7 @@ import { cellOwners, desireCellOwners, desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireInstances, desireSecurityGroups, isOnMode, networkViewManager } from "./network/instances.ts";
-import { desireNames, desireZone } from "./network/names.ts";
+import { desireDoors, desireNames, desireZone } from "./network/names.ts";
 import { learnForeign } from "./references/foreign.ts";
 import { closeTickets } from "./requests/tickets.ts";
 import { desirePlaces, desirePolicies, settlePolicy } from "./rules/cell-policy.ts";
@@ -140,6 +140,7 @@ function collectDesires(state: ControllerState): void {
   desireClaims(state);
   state.pass.always("external pools", (desires) => desirePools(state, desires));
   state.pass.always("zone", (desires) => desireZone(state, desires));
+  state.pass.always("doors", (desires) => desireDoors(state, desires));
   desireTenants(state);
   state.pass.always("owners", (desires) => {
     desireOwners(state, desires);

@@ -1,9 +1,9 @@
 import { parseIpv4 } from "../../model/addresses/addresses.ts";
-import type { PeerName } from "../../model/cell/identifiers.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { type DesiredZone, zoneKey } from "../documents/network/network.ts";
+import { type DesiredDoors, type DesiredZone, doorsKey, zoneKey } from "../documents/network/network.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
-import { desiredName, desiredZone } from "../documents/readers/network.ts";
+import { desiredDoors, desiredName, desiredZone } from "../documents/readers/network.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { type ActualName, actualKey, type DesiredName } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
@@ -87,6 +87,8 @@ export interface DnsState {
   readonly ancestors: Map<string, number>;
   /** What is handed outside, and to whom. */
   zone: DesiredZone | null;
+  /** What cells say that stands at the way in; that of one of them counts, which the zone names. */
+  readonly doors: Map<PeerName, DesiredDoors>;
   /** Number of what was handed out last, and a mark of it. Durable. */
   handed: { readonly serial: number; readonly mark: string } | null;
   /** By name, sealed: keys by which transfers are signed. Durable. */
@@ -150,6 +152,7 @@ function restore(restored: Restored): DnsState {
     reverse: new Map(),
     ancestors: new Map(),
     zone: null,
+    doors: new Map(),
     handed: handedIn(restored.records.get(zoneKey) ?? null),
     keys: keysIn(restored.records),
     touched: true,
@@ -173,7 +176,8 @@ function take(state: DnsState, input: Input, around: Around): void {
   if (input.kind === "desired" && input.key === zoneKey) {
     state.zone = desiredZone.of(input.value);
     state.touched = true;
-  } else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
+  } else if (input.kind === "desired" && input.key === doorsKey) takeDoors(state, input.from, input.value);
+  else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
   else if (input.kind === "start") start(state);
   else if (input.kind === "request") {
     const query = isObject(input.request) ? input.request : {};
@@ -190,6 +194,13 @@ function take(state: DnsState, input: Input, around: Around): void {
           : answerName(state, query as unknown as NameQuery, around);
     state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(answer) });
   }
+}
+
+function takeDoors(state: DnsState, client: PeerName, value: Json): void {
+  const doors = desiredDoors.of(value);
+  if (doors === null) state.doors.delete(client);
+  else state.doors.set(client, doors);
+  if (cellOfController(client) === state.zone?.entrance?.cell) state.touched = true;
 }
 
 function answerName(state: DnsState, query: Partial<NameQuery>, around: Around): NameAnswer {
@@ -374,7 +385,9 @@ const zonesOf = (
 ): readonly HandedZone[] => {
   const externalPools = zone.pools ?? known;
   const documents = [...state.owners.values()].flatMap((owner) => state.wanted.get(owner)?.document ?? []);
-  return handedZones(zone, documents, domain, externalPools);
+  const { entrance } = zone;
+  const doors = entrance === undefined ? undefined : state.doors.get(peerName(`controller.${entrance.cell}`));
+  return handedZones(zone, documents, domain, externalPools, doors ?? null);
 };
 /** The number under which these contents are handed out. */
 function numbered(state: DnsState, zones: readonly HandedZone[], wallMs: number): number {

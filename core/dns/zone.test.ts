@@ -25,7 +25,7 @@ function world(externalPools = ["198.18.0.0/15"]) {
   };
   const heard: Effect[] = [];
   const say = (from: string, key: string, value: Json): void => {
-    said.set(key, [from, key, value]);
+    said.set(`${from} ${key}`, [from, key, value]);
     heard.push(...input({ kind: "desired", from: peerName(from), key, value }));
   };
   /** The timers that were set since, run out. @returns how many, and what was answered then */
@@ -108,6 +108,49 @@ test("a secondary gets the public names of external addresses, between two SOA r
   assert.equal(ask("www.web.cloud.example.org", "AXFR").rcode, "REFUSED", "that is no zone");
   say("controller.root", "zone", null);
   assert.equal(ask(zone.zone, "AXFR").rcode, "REFUSED", "it is taken out");
+});
+
+test("what stands at the way in has names there, by the word of the cell that the root cell names, and inside nobody has them", () => {
+  const { ask, request, say, restart } = world();
+  /** As who tells the secondaries has it, which looks at what is in it where something changed. */
+  const serial = (): number => (request({ zone: "state" }) as { number: { serial: number } }).number.serial;
+  const entrance = { cell: "primary", address: "10.0.0.40" };
+  const doors = { address: "10.0.0.40", roles: ["gateway", "personality.caas"] };
+  const found = (): readonly unknown[] =>
+    ask(zone.zone, "AXFR").answers.flatMap(({ name, type, data }) => (type === "A" ? [[name, data]] : []));
+  const both = [
+    ["caas.cloud.example.org", "10.0.0.40"],
+    ["gateway.cloud.example.org", "10.0.0.40"],
+  ];
+  say("controller.primary", "doors", doors);
+  say("controller.root", "zone", zone);
+  assert.deepEqual(found(), [], "the root cell names no way in");
+  say("controller.root", "zone", { ...zone, entrance });
+  assert.deepEqual(found(), both);
+  assert.deepEqual(
+    ask("CAAS.cloud.example.org", "A").answers.map(({ data }) => data),
+    ["10.0.0.40"],
+  );
+  assert.equal(ask("caas.cloud.example.org", "A", "10.64.0.2").rcode, "REFUSED", "nobody else is told");
+  assert.equal(
+    ask("caas.cells.internal", "A", "10.64.0.2").rcode,
+    "NXDOMAIN",
+    "a machine of a tenant could not reach it",
+  );
+  const before = serial();
+  say("controller.web", "doors", { address: "10.0.0.40", roles: ["personality.caas"] });
+  restart();
+  assert.deepEqual(found(), both, "another cell's word counts nothing");
+  assert.equal(serial(), before);
+  say("controller.primary", "doors", { ...doors, roles: ["gateway", "controller", "www", "personality.www"] });
+  assert.deepEqual(found(), both.slice(1), "what is no door has no name, and what went has none any more");
+  assert.ok(serial() > before);
+  say("controller.primary", "doors", { ...doors, address: "10.0.0.31" });
+  assert.deepEqual(found(), [], "elsewhere than where the root cell lets it be");
+  say("controller.primary", "doors", doors);
+  assert.deepEqual(found(), both);
+  say("controller.primary", "doors", null);
+  assert.deepEqual(found(), []);
 });
 
 test("a secondary gets the reverse zones of the pools as well, and a controller the names of the inside as before", () => {

@@ -1,5 +1,6 @@
 import { formatIpv4, parseIpv4, parseNetwork } from "../../model/addresses/addresses.ts";
-import type { DesiredZone } from "../documents/network/network.ts";
+import type { DesiredDoors, DesiredZone } from "../documents/network/network.ts";
+import { doorName, isEntranceVm } from "../documents/service-roles.ts";
 
 /**
  * Names for the outside: the zone that the root cell declares, with the public names of external addresses in it. Nobody
@@ -46,13 +47,30 @@ export interface HandedZone {
   readonly name: string;
   readonly contents: readonly ZoneRecord[];
 }
-/** The declared zone first, then reverse ones. @param domain of the cells, below which the names are */
+/**
+ * Names of what stands at the way in, where clients reach it: `caas.cloud.example.org` beside `gateway.cloud.example.org`. They have one
+ * label below the zone, and names of cells two. The root cell says whose word counts and where that is, and which roles are doors is a
+ * closed list, so nothing else gets a name there.
+ */
+function doorRecords({ zone, entrance }: DesiredZone, doors: DesiredDoors | null): readonly ZoneRecord[] {
+  if (entrance === undefined || doors?.address !== entrance.address) return [];
+  const found = doors.roles.filter((role) => isEntranceVm(["gateway", role])).map((role) => doorName(role, zone));
+  return [...new Set(found)].sort().map((name) => ({ name, type: "A", ttl, data: entrance.address }));
+}
+
+/**
+ * The declared zone first, then reverse ones.
+ * @param domain of the cells, below which the names are
+ * @param doors by the cell that is the way in
+ */
 export function handedZones(
-  { zone, servers }: DesiredZone,
+  declared: DesiredZone,
   names: Iterable<NamedAddress>,
   domain: string,
   pools: readonly string[],
+  doors: DesiredDoors | null,
 ): readonly HandedZone[] {
+  const { zone, servers } = declared;
   const networks = pools.flatMap((pool) => parseNetwork(pool) ?? []);
   const isExternal = (address: string): boolean => {
     const number = parseIpv4(address) ?? -1;
@@ -76,7 +94,7 @@ export function handedZones(
     });
     return whole(name, records);
   });
-  return [whole(zone, addresses), ...reverse];
+  return [whole(zone, [...doorRecords(declared, doors), ...addresses]), ...reverse];
 }
 
 const arpa = "in-addr.arpa";

@@ -229,6 +229,8 @@ export const lifeKey = "life";
  */
 export interface Entrance {
   readonly address: Ipv4;
+  /** Below which what stands there has names for the outside (`doorName`). Absent: the root cell hands none. */
+  readonly zone?: string;
 }
 export const entrancePrefix = "entrance/";
 export const entranceKey = (cell: string): string => `${entrancePrefix}${cell}`;

@@ -74,6 +74,7 @@ const desired = [
   "protected/u-1",
   "settings",
   "zone",
+  "doors",
   "pools",
   "instance/u-1",
   "security-group/u-1",
@@ -223,7 +224,7 @@ const everyController = (...what: readonly string[]): string[] =>
 /** Everything that is allowed, written out by hand: what is not here is refused. */
 const expected: Readonly<Record<string, readonly string[]>> = {
   "address-manager desires": [...everyController("subnet/u-1"), "controller.root pools"],
-  "dns-manager desires": [...everyController("name/u-1"), "controller.root zone"],
+  "dns-manager desires": [...everyController("name/u-1", "doors"), "controller.root zone"],
   "placer desires": [
     ...everyController("placement/u-1"),
     "controller.root settings",

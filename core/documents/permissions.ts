@@ -62,7 +62,7 @@ export const permissions = {
     },
   },
   "dns-manager": {
-    desires: { controller: ["name/<uid>"], "controller.root": ["zone"] },
+    desires: { controller: ["name/<uid>", "doors"], "controller.root": ["zone"] },
     sees: { controller: ["<peer>/…"] },
     asks: {
       gateway: [

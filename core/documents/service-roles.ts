@@ -45,6 +45,9 @@ export type PersonalityRole = Extract<ServiceRole, `personality.${string}`>;
 export const isEntranceVm = (roles: readonly string[]): boolean =>
   roles.includes("gateway") && roles.every((role) => role === "gateway" || isPersonality(role));
 
+/** Its name for the outside: `caas.cloud.example.org`. */
+export const doorName = (role: string, zone: string): string => `${role.slice(role.lastIndexOf(".") + 1)}.${zone}`;
+
 export const isServiceRole = (name: string): name is ServiceRole => Object.hasOwn(serviceRoles, name);
 
 /** `placer`; `presence.2` where there are several, by their number; `controller.shop`. */

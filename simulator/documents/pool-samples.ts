@@ -11,4 +11,5 @@ export const zoneWithPools = {
   servers: ["ns1.example.org"],
   secondaries: ["10.0.0.9"],
   pools: ["203.0.113.0/24"],
+  entrance: { cell: "primary", address: "10.0.0.40" },
 };

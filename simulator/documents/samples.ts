@@ -147,6 +147,7 @@ export const desiredSamples = {
   },
   "dns-manager": {
     "name/<uid>": { uid: "c1-4", name: "web.shop.cells.internal", address: "10.64.0.2", public: true },
+    doors: { address: "10.0.0.40", roles: ["gateway", "personality.caas"] },
     zone: zoneWithPools,
   },
   placer: {

@@ -47,6 +47,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
   desireEnds(state, desires);
   desireForgottenEnds(state, desires);
   const starts = startsOfChildren(state);
+  const zone = state.cell?.zone?.name;
   const bound = boundOfChildren(state.cell?.defaults ?? {}, boundOf(state));
   for (const record of childRecords(state)) {
     const element = elementOf(state, record);
@@ -68,7 +69,10 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
     } satisfies DesiredCell);
     // Nobody's word counts for it at the authority and at hosts but the root controller's own.
     if (element.gateway !== undefined && state.options.root !== undefined)
-      addDesire(desires, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
+      addDesire(desires, authority, entranceKey(child.label), {
+        address: element.gateway,
+        ...(zone === undefined ? {} : { zone }),
+      } satisfies Entrance);
   }
 }
 

@@ -23,6 +23,7 @@ import { servicesOf } from "../services/service-data.ts";
 import { World } from "../world.testing.ts";
 
 const [authority, cellManager, haManager] = [peerName("authority"), peerName("cell-manager"), peerName("ha-manager")];
+const dnsManager = peerName("dns-manager");
 const at = "10.0.0.40";
 
 /** The root cell's controller, with what it desires at others. */
@@ -252,6 +253,34 @@ test("the child that is the way in has its gateway made a service and enrolled, 
   world.ended.set(`${id}@1`, { phase: "failed", power: "off", ended: "crashed", reason: "gone" });
   world.settle();
   assert.equal(world.vm("shop/gateway")?.document.incarnation, 2);
+});
+
+test("what stands at the way in is told for its names by that child alone, and where that is by the root cell", () => {
+  const doors = (world: World): Json => world.desired.get(dnsManager)?.get("doors") ?? null;
+  const world = childWorld({ gateway: at, model: primary() });
+  assert.deepEqual(doors(world), { address: at, roles: ["gateway"] });
+  const beside = gateway({ gateway: {}, "personality.caas": {} });
+  assert.equal(put(world, primary({ gateway: beside })), "");
+  assert.deepEqual(doors(world), { address: at, roles: ["gateway", "personality.caas"] });
+  assert.equal(put(world, primary()), "");
+  assert.deepEqual(doors(world), { address: at, roles: ["gateway"] }, "it went with its line");
+  const apart = childWorld({ gateway: at, model: primary(doorsApart()) });
+  assert.deepEqual(doors(apart), { address: at, roles: ["gateway", "personality.caas"] }, "at the same address");
+  assert.equal(doors(childWorld({ model: primary({ card: {}, net: {} }) })), null);
+
+  const root = new Root();
+  const zone = { "x.zone.name": "cloud.example.org", "x.zone.servers": "ns1.example.org" };
+  const written = { ...zone, "x.zone.secondaries": ["10.0.0.9"] };
+  const told = (): unknown => (root.desired.get(dnsManager)?.get("zone") as { entrance?: unknown })?.entrance;
+  assert.equal(root.put({ ...written, cells: { primary: child("primary"), shop: child("shop") } }), "");
+  assert.equal(told(), undefined);
+  assert.equal(root.put({ ...written, cells: { front: child("front", open), shop: child("shop") } }), "");
+  assert.deepEqual(told(), { cell: "front", address: at });
+  assert.deepEqual(
+    root.entrances(),
+    [["entrance/front", { address: at, zone: "cloud.example.org" }]],
+    "for certificates",
+  );
 });
 
 test("nothing else of that child comes onto the management network, and its gateway stays there", () => {

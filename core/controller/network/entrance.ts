@@ -45,11 +45,25 @@ const gateways = (cell: Cell): readonly CellControllerElement[] =>
     (element) => element.type === "CellController" && element.gateway !== undefined,
   ) as readonly CellControllerElement[];
 
-/** Which child of the root cell is the way in, by the root cell's model; null: none is. */
-export function entranceCell(root: Cell): CellName | null {
+/** Which child of the root cell is the way in, and where, by the root cell's model; null: none is. */
+export function entranceIn(root: Cell): { readonly cell: CellName; readonly address: Ipv4 } | null {
   const [first] = gateways(root);
   const child = first === undefined ? null : childOfElement(first);
-  return child === null ? null : childName(rootCell, child.label);
+  if (first?.gateway === undefined || child === null) return null;
+  return { cell: childName(rootCell, child.label), address: first.gateway };
+}
+
+/** Of the cell that is the way in: the gateway and the personalities that clients find there, those in VMs of their own as well. */
+export function doorsOf(cell: Cell, entrance: Ipv4): readonly string[] {
+  for (const element of cell.elements.values()) {
+    if (element.type !== "VirtualInterface" || element.address !== entrance) continue;
+    const vm = cell.elements.get(element.vm);
+    if (vm?.type !== "VM" || !isManagementSubnet(cell, element.subnet)) continue;
+    const roles = rolesOf(vm);
+    const apart = isObject(roles.gateway) && isObject(roles.gateway.doors) ? Object.keys(roles.gateway.doors) : [];
+    return [...Object.keys(roles), ...apart].sort();
+  }
+  return [];
 }
 
 /** Why a model must not have the ways in that it has; empty if it may. */

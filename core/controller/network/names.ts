@@ -1,11 +1,12 @@
 import { isWithin, mostPools } from "../../../model/addresses/pools.ts";
 import type { Cidr, ElementPath } from "../../../model/cell/identifiers.ts";
-import { type DesiredZone, mostRanges, zoneKey } from "../../documents/network/network.ts";
+import { type DesiredDoors, type DesiredZone, doorsKey, mostRanges, zoneKey } from "../../documents/network/network.ts";
 import { desiredZone } from "../../documents/readers/network.ts";
 import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import { addDesire, type ControllerState, desiredNow, dnsManager, elementOf, saveElement } from "../state.ts";
+import { doorsOf, entranceIn, entranceOf } from "./entrance.ts";
 import { addressOf, isOfTheSite } from "./instances.ts";
 import { poolsInForce, poolsSaid } from "./pools.ts";
 
@@ -31,8 +32,22 @@ export function desireZone(state: ControllerState, desires: Desires): void {
   if (options.root === undefined || cell?.zone === undefined) return;
   const { name: zone, ...rest } = cell.zone;
   const pools = zonePools(state, cell.externalPools);
-  const document: DesiredZone = { zone, ...rest, ...(pools === undefined ? {} : { pools }) };
+  const entrance = entranceIn(cell);
+  const document: DesiredZone = {
+    zone,
+    ...rest,
+    ...(pools === undefined ? {} : { pools }),
+    ...(entrance === null ? {} : { entrance }),
+  };
   addDesire(desires, dnsManager, zoneKey, document);
+}
+
+/** Of the cell that is the way in: what has a name for the outside there, if the root cell hands any. */
+export function desireDoors(state: ControllerState, desires: Desires): void {
+  const address = entranceOf(state);
+  if (address === null || state.cell === null) return;
+  const document: DesiredDoors = { address, roles: doorsOf(state.cell, address) };
+  addDesire(desires, dnsManager, doorsKey, document);
 }
 
 /**

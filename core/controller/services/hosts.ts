@@ -28,7 +28,7 @@ import { type DesiredHost, type HostOffers, hostKey } from "../../documents/voca
 import { isObject } from "../../outbox.ts";
 import { deathOf } from "../../presence/group/deaths.ts";
 import type { Desires } from "../changes/desires.ts";
-import { entranceCell } from "../network/entrance.ts";
+import { entranceIn } from "../network/entrance.ts";
 import { actualOf, addDesire, type ControllerState, desiredNow, haManager, placer, placerOf } from "../state.ts";
 
 /*
@@ -202,7 +202,7 @@ function closedOf(cell: Cell): Closed {
       if (isObject(role) && typeof role.number === "number") of.add(servicePeer(name, role.number));
     }
   }
-  const found = { hosts, placers, storageManagers, haManagers, entrance: entranceCell(cell) };
+  const found = { hosts, placers, storageManagers, haManagers, entrance: entranceIn(cell)?.cell ?? null };
   closedIn.set(cell, found);
   return found;
 }

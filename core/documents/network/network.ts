@@ -59,8 +59,16 @@ export interface DesiredZone {
   readonly key?: string;
   /** Of external addresses, for names by address. Absent: those of its configuration. */
   readonly pools?: readonly Cidr[];
+  /** Which cell is the way in, and where: whose word counts of what stands there. Absent: there is none, or nobody says. */
+  readonly entrance?: { readonly cell: CellName; readonly address: Ipv4 };
 }
 export const zoneKey = "zone";
+/** Of the cell that is the way in, `doors`: the gateway and personalities that stand there, by their roles. */
+export interface DesiredDoors {
+  readonly address: Ipv4;
+  readonly roles: readonly string[];
+}
+export const doorsKey = "doors";
 /**
  * Pools of external addresses, `pools`: as the operator declares them at the IP Address Manager, and as that has them in force at
  * every host, to which all other addresses are outside. Where nobody says so each has its own.

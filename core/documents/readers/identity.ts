@@ -1,4 +1,4 @@
-import { document, list, nullable, object, optional, secret, wallMs } from "../../../model/json/reader.ts";
+import { document, list, nullable, object, optional, secret, text, wallMs } from "../../../model/json/reader.ts";
 import type { Entrance } from "../cells.ts";
 import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "../identity.ts";
 import { address, cellText, peerText, port, progressFields, sha256, uidText, word } from "./values.ts";
@@ -24,4 +24,4 @@ export const desiredEnrolment = document(
 );
 export const actualEnrolment = document(object<ActualEnrolment>({ ...progressFields, key: nullable(sha256) }));
 export const actualPin = document(object<ActualPin>({ key: sha256 }));
-export const entrance = document(object<Entrance>({ address }));
+export const entrance = document(object<Entrance>({ address, zone: optional(text(253)) }));

@@ -18,6 +18,7 @@ import {
   type ActualPolicy,
   type ActualPools,
   type ActualSubnet,
+  type DesiredDoors,
   type DesiredPlace,
   type DesiredPlaces,
   type DesiredPools,
@@ -82,8 +83,10 @@ export const desiredZone = document(
     secondaries: list(address, most.servers),
     key: optional(text(253)),
     pools: optional(list(network, mostPools + mostRanges)),
+    entrance: optional(object<NonNullable<DesiredZone["entrance"]>>({ cell: cellText, address })),
   }),
 );
+export const desiredDoors = document(object<DesiredDoors>({ address, roles: list(text(64), most.doors) }));
 /** Beside the pools there may be ranges that were given before they were these. */
 export const desiredPools = document(
   object<DesiredPools>({ external: list(network, mostPools + mostRanges), had: optional(list(network, mostHad)) }),

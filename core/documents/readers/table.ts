@@ -48,7 +48,7 @@ interface AnyNames {
 
 export const desiredDocuments = {
   "address-manager": { "subnet/<uid>": network.desiredSubnet, pools: network.desiredPools },
-  "dns-manager": { "name/<uid>": network.desiredName, zone: network.desiredZone },
+  "dns-manager": { "name/<uid>": network.desiredName, doors: network.desiredDoors, zone: network.desiredZone },
   "network-view-manager": {
     "instance/<uid>": eucalyptus.desiredInstance,
     "security-group/<uid>": eucalyptus.desiredSecurityGroup,
@@ -126,7 +126,7 @@ export const actualDocuments = {
     "<peer>/subnet/<uid>": network.actualSubnet,
     "<peer>/pools": network.actualPools,
   },
-  "dns-manager": { "<peer>/name/<uid>": network.actualName, "<peer>/zone": null },
+  "dns-manager": { "<peer>/name/<uid>": network.actualName, "<peer>/doors": null, "<peer>/zone": null },
   "network-view-manager": {
     "<peer>/instance/<uid>": eucalyptus.actualInstance,
     "<peer>/security-group/<uid>": eucalyptus.actualSecurityGroup,

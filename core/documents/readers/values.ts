@@ -89,6 +89,7 @@ export const most = {
   clusters: 256,
   resolvers: 8,
   servers: 8,
+  doors: 32,
   authorised: 1000,
   vmsOfHost: 10_000,
   poolHosts: 10_000,

@@ -386,6 +386,31 @@ test("hashes are compared as a whole", () => {
   assert.ok(!equalHashes(token, token.slice(1)));
 });
 
+test("what stands at the way in has its name for the outside in its next certificate, as long as the root cell hands names", () => {
+  const primary = peerName("controller.primary");
+  const caas = "personality.caas";
+  const { grants, ...rest } = enrolment(token, "primary", [[caas, caas]], later);
+  const world = new AuthorityWorld();
+  const found = (asked: object): readonly string[] => {
+    const answer = world.ask(asked);
+    return answer.kind === "issue" ? (answer.certificates[0]?.addresses ?? []) : assert.fail(told(answer));
+  };
+  world.desire(root, "entrance/primary", { address: "10.0.0.40" });
+  const own = grants.map((grant) => ({ ...grant, addresses: ["10.0.0.40"] }));
+  world.desireEnrolment(primary, "g", { ...rest, grants: own });
+  assert.deepEqual(found(enrol()), ["10.0.0.40"]);
+  world.desire(root, "entrance/primary", { address: "10.0.0.40", zone: "cloud.example.org" });
+  assert.deepEqual(world.published.get("entrance/primary"), { address: "10.0.0.40" }, "hosts need no more");
+  assert.deepEqual(found(renew(caas)), ["10.0.0.40", "caas.cloud.example.org"]);
+  // Nobody else's certificate has a name there, wherever he is.
+  const theirs = enrolment(other, "shop", [["controller.shop", "controller"]], later);
+  world.desireEnrolment(root, "s", theirs);
+  world.desire(root, "entrance/shop", { address: "10.0.0.13", zone: "cloud.example.org" });
+  assert.deepEqual(found(enrol(other, stranger)), ["10.0.0.13"]);
+  world.desire(root, "entrance/primary", { address: "10.0.0.40" });
+  assert.deepEqual(found(renew(caas)), ["10.0.0.40"]);
+});
+
 test("the operator's gateway is enrolled by the child that the root controller lets have it, at that address", () => {
   const [primary, shop] = [peerName("controller.primary"), peerName("controller.shop")];
   const at = (address: string, role = "gateway", name = "gateway", cell = "primary") => {

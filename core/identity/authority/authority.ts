@@ -5,6 +5,7 @@ import type { ActualEnrolment, DesiredEnrolment, IdentityGrant } from "../../doc
 import { mayDesire, maySee } from "../../documents/permissions.ts";
 import { entrance } from "../../documents/readers/identity.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
+import { doorName } from "../../documents/service-roles.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import type { Input, Instant, Restored, Service } from "../../env.ts";
 import { createOutbox, isObject, log, publish, takeEffects, toJson, write } from "../../outbox.ts";
@@ -14,7 +15,7 @@ import { publishedPins, publishPin } from "../published-pins.ts";
 import { besideOf, keepFound, knowsNobody, lostIn, recordsWith, release } from "./beside.ts";
 import { newBook, selfRecord } from "./book.ts";
 import { answerGossip, restoreGossip } from "./gossip-epochs.ts";
-import { addressFault, enrolmentFault, equalHashes, readEnrolment } from "./grants.ts";
+import { addressFault, enrolmentFault, equalHashes, isEntrance, readEnrolment } from "./grants.ts";
 import { isOfLaterLife, type KeyRecord, noteIssued, wasReplaced } from "./key-records.ts";
 import { defaultLifetimeMs, validFromOf } from "./lifetime.ts";
 import { measure } from "./measure.ts";
@@ -108,9 +109,9 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
 
 /** Of the root cell's controller: nobody else may desire one. What that cell has asked for before is judged anew. */
 function takeEntrance(state: AuthorityState, cell: string, value: Json): void {
-  const address = entrance.of(value)?.address ?? null;
-  if (address === null) state.entrances.delete(cell);
-  else state.entrances.set(cell, address);
+  const way = entrance.of(value);
+  if (way === null) state.entrances.delete(cell);
+  else state.entrances.set(cell, way);
   for (const [desire, { client, asked }] of [...state.enrolments]) {
     if (client !== `controller.${cell}`) continue;
     const names = setEnrolment(state, client, desire.slice(actualKey(client, "").length), asked);
@@ -121,8 +122,8 @@ function takeEntrance(state: AuthorityState, cell: string, value: Json): void {
 
 /** Hosts hear it from here, and keep it: they are not followed by the root controller where nothing of it runs. */
 function publishEntrance({ outbox, entrances }: AuthorityState, cell: string): void {
-  const address = entrances.get(cell);
-  const value = address === undefined ? null : toJson({ address } satisfies Entrance);
+  const way = entrances.get(cell);
+  const value = way === undefined ? null : toJson({ address: way.address } satisfies Entrance);
   outbox.effects.push({ kind: "publish", key: entranceKey(cell), value });
 }
 
@@ -168,7 +169,7 @@ function setEnrolment(state: AuthorityState, client: PeerName, key: string, valu
   const document = readEnrolment(value);
   if (document === null && !state.started) state.unread.add(desire);
   const { self, parentOf = () => null } = state.options;
-  const entranceOf = (cell: string): Ipv4 | null => state.entrances.get(cell) ?? null;
+  const entranceOf = (cell: string): Ipv4 | null => state.entrances.get(cell)?.address ?? null;
   const fault =
     document === null
       ? "the enrolment is malformed; see DesiredEnrolment in core/documents/vocabulary.ts"
@@ -410,8 +411,13 @@ const issue = (state: AuthorityState, of: IdentityGrant & { readonly cell: strin
   const validFromMs = validFromOf(state, now);
   noteIssued(state, name, validFromMs);
   const validToMs = Math.ceil((now.wallMs + lifetimeMs) / 1000) * 1000;
-  return { name, role, addresses, cell, validFromMs, validToMs };
+  return { name, role, addresses: [...addresses, ...namesOutside(state, of)], cell, validFromMs, validToMs };
 };
+/** Clients outside know what stands at the way in by its name there. It comes with the next certificate, as another address does. */
+function namesOutside({ entrances }: AuthorityState, of: IdentityGrant & { readonly cell: string }): readonly string[] {
+  const { address, zone } = entrances.get(of.cell) ?? {};
+  return address === undefined || zone === undefined || !isEntrance(of, address) ? [] : [doorName(of.role, zone)];
+}
 
 /** Counted always, logged once a minute for each reason: whoever guesses tokens cannot fill the disk. */
 function refuse(state: AuthorityState, because: AuthorityRefusal, why: string, now: Instant): AuthorityAnswer {

@@ -40,7 +40,7 @@ export type ParentOf = (cell: string) => string | null;
 export type EntranceOf = (cell: string) => Ipv4 | null;
 
 /** The operator's gateway in a child of the root cell, and personalities beside it: those names, at that one address (decisions 38, 147). */
-const isEntrance = ({ name, role, addresses }: IdentityGrant, entrance: Ipv4 | null): boolean =>
+export const isEntrance = ({ name, role, addresses }: IdentityGrant, entrance: Ipv4 | null): boolean =>
   entrance !== null && (role === "gateway" || isPersonality(role)) && name === role && addresses.join() === entrance;
 
 const grantFault = (cell: string, grant: IdentityGrant, entrance: Ipv4 | null): string | null => {

@@ -1,5 +1,6 @@
-import type { Ipv4, PeerName } from "../../../model/cell/identifiers.ts";
+import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import type { Entrance } from "../../documents/cells.ts";
 import type { DesiredEnrolment, IdentityGrant } from "../../documents/identity.ts";
 import type { Outbox } from "../../outbox.ts";
 import type { CurrentKeys } from "../current-keys.ts";
@@ -19,7 +20,7 @@ export interface AuthorityState {
   /** Stored desires that cannot be read. While there is one, no identity ends: it may be the one that grants it. */
   readonly unread: Set<string>;
   /** By cell: children of the root cell that may have the operator's gateway, and where. */
-  readonly entrances: Map<string, Ipv4>;
+  readonly entrances: Map<string, Entrance>;
   readonly identities: Map<PeerName, Identity>;
   /** From when on which key is whose, of every name that there is or was. */
   readonly keys: Map<PeerName, KeyRecord>;
