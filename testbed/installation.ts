@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { ServiceRole } from "../core/documents/service-roles.ts";
 import { createAuthority } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
-import { heapOptions } from "../runtime/life/heap.ts";
+import { heapOptionsOf } from "../runtime/life/heap.ts";
 import { configurationOf, listenDescriptor, memberFiles, modesOf, modesOfMachine } from "./configuration.ts";
 import { writeJson } from "./files.ts";
 import { certify, giveGossipKey } from "./identity.ts";
@@ -159,7 +159,7 @@ export class Installation {
       "env",
       `NODE_COMPILE_CACHE=${compiledDirectory(this.#at)}`,
       process.execPath,
-      ...heapOptions,
+      ...heapOptionsOf(member.role),
       `${repository}${member.main}`,
     ];
     const supervised = new Supervised(member, {

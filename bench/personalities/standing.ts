@@ -16,7 +16,7 @@ import { hashCredential, newCredential } from "../../runtime/http/bearer.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { heapOptions } from "../../runtime/life/heap.ts";
+import { heapOptionsOf } from "../../runtime/life/heap.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { readCredentials } from "../../runtime/transport/mutual-tls.ts";
 
@@ -91,8 +91,10 @@ export interface Doors {
   /** Of CaaS, for the operator. */
   readonly page: Page;
 }
-const started = (file: string, ends: (() => Promise<unknown>)[]): number => {
-  const child = spawn(process.execPath, [...heapOptions, main, file], { stdio: ["ignore", "ignore", "inherit"] });
+const started = (role: string, file: string, ends: (() => Promise<unknown>)[]): number => {
+  const child = spawn(process.execPath, [...heapOptionsOf(role), main, file], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
   const exited = once(child, "exit");
   ends.push(() => {
     child.kill();
@@ -128,7 +130,7 @@ export const withDoors = <T>(count: number, work: (doors: Doors) => Promise<T>):
           .end();
       });
     try {
-      const [gatewayPid, caasPid] = [started(made.file, ends), started(file, ends)];
+      const [gatewayPid, caasPid] = [started("gateway", made.file, ends), started("personality.caas", file, ends)];
       await eventually("CaaS answers", () =>
         page("")
           .then(() => true)

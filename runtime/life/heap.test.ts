@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { heapOptions } from "./heap.ts";
+import { heapOptions, heapOptionsOf } from "./heap.ts";
 
 const run = (...words: string[]): string => {
   const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: "utf8" });
@@ -39,4 +39,6 @@ test("what Node keeps compiled holds with these options as without them", () => 
   const tag = (...options: string[]): string => run(...options, "-p", "v8.cachedDataVersionTag()");
   assert.match(tag(), /^\d+\n$/);
   assert.equal(tag(...heapOptions), tag());
+  assert.equal(tag(...heapOptionsOf("personality.caas")), tag());
+  assert.deepEqual(heapOptionsOf("controller"), heapOptions);
 });

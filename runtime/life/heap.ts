@@ -10,3 +10,7 @@
  * compiled again at every start.
  */
 export const heapOptions: readonly string[] = ["--max-semi-space-size=8", "--max-old-space-size=1024"];
+
+/** A personality keeps nothing, so most of what it makes is over at once; room for more of that would be resident for good. */
+export const heapOptionsOf = (role: string): readonly string[] =>
+  role.startsWith("personality.") ? ["--max-semi-space-size=1", "--max-old-space-size=1024"] : heapOptions;
