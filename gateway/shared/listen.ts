@@ -8,6 +8,8 @@ import { boundIdle } from "./idle.ts";
 
 /** What a client never begins to ask ends; a session or an upload may last. */
 const headersTimeoutMs = 30_000;
+/** Of a request's first line and its headers together; beyond it the answer is 431. */
+const mostHeaderBytes = 32 * 1024;
 
 /** With the chain to the end, so that a client that knows the authority by its fingerprint alone can follow it. */
 const shown = ({ cert, ca, key, minVersion }: Credentials): Omit<Credentials, "ca"> => ({
@@ -34,7 +36,10 @@ export const overTls =
   (handler) => {
     const byName: Pick<ServerOptions, "SNICallback"> =
       contextFor === undefined ? {} : { SNICallback: (name, done) => done(null, contextFor(name) ?? undefined) };
-    const server: Server = createServer({ ...shown(readCredentials(configuration)), ...byName }, handler);
+    const server: Server = createServer(
+      { ...shown(readCredentials(configuration)), ...byName, maxHeaderSize: mostHeaderBytes },
+      handler,
+    );
     server.requestTimeout = 0;
     server.headersTimeout = headersTimeoutMs;
     // A door apart hears all of its clients through the gateway, which lets in of each what this would.
