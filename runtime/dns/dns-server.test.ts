@@ -46,13 +46,19 @@ function manager(
   };
   for (const [name, address] of Object.entries(names)) say(name, address, shown.includes(name));
   if (secondary !== "") {
-    const value = { zone: "cloud.example.org", servers: ["ns1.example.org"], secondaries: [secondary] };
+    const entrance = { cell: "primary", address: "10.0.0.40" };
+    const value = { zone: "cloud.example.org", servers: ["ns1.example.org"], secondaries: [secondary], entrance };
     const zone = key === null ? value : { ...value, key };
     input({ kind: "desired", from: peerName("controller.root"), key: "zone", value: zone });
   }
   input({ kind: "start" });
   return {
     say,
+    /** What stands at the way in. */
+    opens: (...roles: readonly string[]): void => {
+      const value = { address: "10.0.0.40", roles: ["gateway", ...roles] };
+      input({ kind: "desired", from: peerName("controller.primary"), key: "doors", value });
+    },
     request: (request: Json): Promise<Json> =>
       new Promise((resolve) => {
         id += 1;
@@ -232,7 +238,7 @@ interface Secondary {
   readonly own: string;
   readonly secondary: string;
   readonly asked: (name: string) => Promise<unknown>;
-  readonly until: (name: string, wanted: string) => Promise<void>;
+  readonly until: (name: string, wanted: string | null) => Promise<void>;
 }
 /** @param theirs secret that it has; null: neither side has a key */
 async function withSecondary(theirs: Buffer | null, work: (at: Secondary) => Promise<void>): Promise<void> {
@@ -285,7 +291,7 @@ ${zones}`,
     const answer = await askByTcp(place, packet);
     return answer === null ? null : dataOf(decode(answer));
   };
-  const until = async (name: string, wanted: string): Promise<void> => {
+  const until = async (name: string, wanted: string | null): Promise<void> => {
     for (let tries = 0; (await asked(name)) !== wanted; tries += 1) {
       assert.ok(tries < 200, `${name} is ${await asked(name)}`);
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -315,6 +321,13 @@ test("a real name server fetches the zone, and what is new in it; who is not dec
     running.say("new.shop.cells.internal", "198.18.9.9");
     await until("new.shop.cloud.example.org", "198.18.9.9");
     await until("9.9.18.198.in-addr.arpa", "new.shop.cloud.example.org");
+    running.opens("personality.caas");
+    await until("caas.cloud.example.org", "10.0.0.40");
+    assert.equal(await asked("gateway.cloud.example.org"), "10.0.0.40");
+    running.opens();
+    await until("caas.cloud.example.org", null);
+    await until("gateway.cloud.example.org", "10.0.0.40");
+    assert.equal(await asked("caas.cloud.example.org"), null, "it went with its line");
     const transfer = transferOf("cloud.example.org");
     const place = { address: own, port: server.port, timeoutMs: 5_000, largest: 65_535 };
     const whole = await askByTcp({ ...place, from: secondary }, transfer);
