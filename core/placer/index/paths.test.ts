@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { below, seedOf } from "../../random.ts";
-import { type Reservation, release, reserve, UsageTable } from "../candidate.ts";
+import { noteTaken, noUse, type Reservation, release, reserve, UsageTable } from "../candidate.ts";
 
 test("VMs are found by their paths from whichever moment somebody asks for one", () => {
   const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -46,4 +46,52 @@ test("VMs are found by their paths from whichever moment somebody asks for one",
     }
   }
   assert.ok(found > 1000);
+});
+
+test("what a host has of VMs, members and spreads is no other host's, though hosts that have none share an empty one", () => {
+  const usage = new UsageTable();
+  const at = (vm: string, host: string, more: object = {}): Reservation => {
+    const about = {
+      client: peerName("controller.k1"),
+      path: `k1/${vm}`,
+      cell: "k1",
+      incarnation: 1,
+      memoryMiB: 1,
+      cpus: 1,
+    };
+    return { ...about, vm, host: hostName(host), apartFrom: [], ...more } as unknown as Reservation;
+  };
+  const sizes = (host: string): readonly number[] => {
+    const { taken, spreads, members } = usage.get(hostName(host)) ?? noUse();
+    return [taken.size, spreads.size, members.size];
+  };
+  reserve(usage, at("v1", "h1"));
+  noteTaken(usage, hostName("h2"), "v2" as Uid, { memoryMiB: 1, cpus: 1 });
+  assert.deepEqual(
+    [sizes("h1"), sizes("h2"), sizes("h3")],
+    [
+      [0, 0, 0],
+      [1, 0, 0],
+      [0, 0, 0],
+    ],
+  );
+  reserve(usage, at("v3", "h1", { spread: "s" }));
+  reserve(usage, at("v4", "h2", { groups: ["g"] }));
+  assert.deepEqual(
+    [sizes("h1"), sizes("h2"), sizes("h3")],
+    [
+      [0, 1, 0],
+      [1, 0, 1],
+      [0, 0, 0],
+    ],
+  );
+  noteTaken(usage, hostName("h2"), "v2" as Uid, null);
+  assert.deepEqual(
+    [sizes("h1"), sizes("h2"), sizes("h3")],
+    [
+      [0, 1, 0],
+      [0, 0, 1],
+      [0, 0, 0],
+    ],
+  );
 });
