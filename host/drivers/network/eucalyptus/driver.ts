@@ -18,7 +18,7 @@ import { missingPrograms, type Run } from "./handlers/run.ts";
 import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
 import type { HeardTap, Learner } from "./learn/learn.ts";
-import { allTables } from "./plan/own.ts";
+import { allSets, allTables } from "./plan/own.ts";
 import type { LocalPlan, Self, Table } from "./plan/plan.ts";
 import type { FoundTag, Tags } from "./tags/tags.ts";
 
@@ -142,8 +142,8 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       const [filter, nat] = [of(plan, "filter"), of(plan, "nat")];
       const all = allTables(plan);
       const isGroup =
-        setChanges(found.sets, plan.sets).length > 0 ||
-        staleSets(found.sets, plan.sets).some((name) => !left.includes(name)) ||
+        setChanges(found.sets, allSets(plan)).length > 0 ||
+        staleSets(found.sets, allSets(plan)).some((name) => !left.includes(name)) ||
         iptables.due(filter, found.iptables).length > 0 ||
         iptables.stale(all.iptables, found.iptables).length > 0;
       const { added, removed } = addressChanges(plan, found.devices);
@@ -171,18 +171,18 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
     },
     async securityGroup(plan, found, next) {
       inForce = plan;
-      const changes = setChanges(found.sets, plan.sets);
+      const changes = setChanges(found.sets, allSets(plan));
       const short = changes.length > 0 ? await applySets(run, changes) : new Map<string, string>();
       const parts = [...short].map(([name, why]) => [name, `the set ${name} lacks members: ${why}`] as const);
       // A member that a group's set lacks is reached by nobody; by the mode's own sets all are kept from outside.
-      const [all] = parts.filter(([name]) => name.startsWith("EUCA_"));
+      const [all] = parts.filter(([name]) => /^(?:EUCA_|CELLS_)/.test(name));
       if (all !== undefined) throw new Error(all[1]);
       // Whose an address is says the bridge where it holds taps to theirs; elsewhere, on a network host, whose traffic is counted.
       if (plan.taps.length === 0) flows.note(of(plan, "filter"), found.iptables);
       const filters = await iptables.apply(of(plan, "filter"), found.iptables, allTables(plan).iptables);
       await flows.apply(plan, null);
       next(async () => ({ ...found, iptables: filters }));
-      left = await destroySets(run, staleSets(found.sets, plan.sets));
+      left = await destroySets(run, staleSets(found.sets, allSets(plan)));
       if (parts.length > 0) throw new PartlyFailed(new Map(parts));
     },
     async addressing(plan, found) {
@@ -212,7 +212,7 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
           }),
         ),
       );
-      const sets = plan.sets
+      const sets = allSets(plan)
         .filter((set) => setChanges(found.sets, [set]).length > 0)
         .map(
           ({ name }): Deviation => ({

@@ -6,6 +6,7 @@ import { dhcpPlan } from "./plan/dhcp.ts";
 import { guardTables, tapPlan } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
+import { planManyGroups } from "./plan/many-groups.ts";
 import { metadataRule, metadataText } from "./plan/metadata.ts";
 import { merged, ownGuard, ownSource, planInput, planMetadata, planOutgoing } from "./plan/own.ts";
 import {
@@ -69,6 +70,7 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
       ? []
       : [{ device: local.bridge, address: subnet.gateway, prefixLength, announced: false }];
   const isClosed = local.outgoingClosed && node !== null;
+  const many = planManyGroups(view.securityGroups, lookup, hook, allPrivate);
   const fromInstances = `-i ${local.bridge} -m set --match-set ${allPrivate} src`;
   return frozen({
     ...emptyPlan(view, self, warnings),
@@ -84,7 +86,9 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
         ),
         ...(local.metadataHere && node !== null ? [planMetadata(fromInstances)] : []),
         ...(isClosed ? [planOutgoing(view, lookup, own, hook, (id) => `-m set --match-set ${id} dst`, local)] : []),
+        ...many.tables,
       ],
+      sets: many.sets,
       ebtables: merged(ownGuard(local.siteGateway ? null : subnet.gateway, true), ownSource(own)),
     },
     dhcp,

@@ -5,6 +5,7 @@ import type { Deviation } from "../driver.ts";
 import { tapOf } from "../plan/guard.ts";
 import { type Lookup, lookUp } from "../plan/lookup.ts";
 import { metadataAddress } from "../plan/metadata.ts";
+import { allSets } from "../plan/own.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { isMember, type Judged, judge, type Packet } from "./judge.ts";
 import { foreignChains, type InstanceKnowledge, pass, stop } from "./knowledge.ts";
@@ -114,7 +115,7 @@ function astray(
   foreign: ReadonlySet<string> = new Set(),
 ): readonly PacketCheck[] {
   const isOther = (name: string): boolean => {
-    const wanted = new Set(plan.sets.find((set) => set.name === name)?.members);
+    const wanted = new Set(allSets(plan).find((set) => set.name === name)?.members);
     const present = found.sets.get(name) ?? new Set();
     const asked = met.flatMap(({ sets }) => [...(sets.get(name) ?? [])]);
     return asked.some((address) => isMember(wanted, address) !== isMember(present, address));

@@ -16,13 +16,15 @@ export async function readSets(run: Run): Promise<Sets> {
   return sets;
 }
 
+const ofNetworks = "hash:net family inet hashsize 2048 maxelem 65536";
+const ofAddresses = "hash:ip family inet hashsize 1024 maxelem 1048576";
 /** What `ipset restore` has to do, as lines; none: all is in place. Sets that nobody wants go later, when no rule names them. */
 export function setChanges(found: Sets, wanted: readonly AddressSet[]): readonly string[] {
-  return wanted.flatMap(({ name, members }) => {
+  return wanted.flatMap(({ name, members, isOfAddresses }) => {
     const present = found.get(name);
     const keep = new Set(members);
     return [
-      ...(present === undefined ? [`create ${name} hash:net family inet hashsize 2048 maxelem 65536`] : []),
+      ...(present === undefined ? [`create ${name} ${isOfAddresses === true ? ofAddresses : ofNetworks}`] : []),
       // First, since a set may be full.
       ...[...(present ?? [])].filter((member) => !keep.has(member)).map((member) => `del ${name} ${member}`),
       ...members.filter((member) => present?.has(member) !== true).map((member) => `add ${name} ${member}`),
@@ -32,7 +34,7 @@ export function setChanges(found: Sets, wanted: readonly AddressSet[]): readonly
 /** Ours that nobody wants any more. */
 export const staleSets = (found: Sets, wanted: readonly AddressSet[]): readonly string[] => {
   const keep = new Set(wanted.map(({ name }) => name));
-  return [...found.keys()].filter((name) => /^(?:EUCA_|EU_|sg-)/.test(name) && !keep.has(name));
+  return [...found.keys()].filter((name) => /^(?:EUCA_|EU_|sg-|CELLS_)/.test(name) && !keep.has(name));
 };
 const asInput = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
 const restored = (run: Run, lines: readonly string[]): Promise<string> =>

@@ -82,11 +82,34 @@ export class TableHandler {
     const applied = this.#applied.get(name);
     return applied === undefined || applied.plan !== planOf(chain) || applied.printed !== textOf(found, name);
   }
+  /** Jumps of ours stand in their order, wherever the site's own rules are: what is asked first decides. */
   #missingJumps(table: string, { name, rules }: Chain, found: Printed): readonly string[] {
-    const present = new Set(found.get(key(table, name)) ?? []);
-    const missing = rules.map((rule) => `-A ${name} ${rule.join(" ")}`).filter((line) => !present.has(line));
+    const before = `-A ${name} `;
+    const lines = (found.get(key(table, name))?.slice(1) ?? []).map((line) => line.slice(before.length));
+    const wanted = rules.map((rule) => rule.join(" "));
+    const changes: string[] = [];
+    let behind = -1;
+    for (const jump of wanted) {
+      let at = lines.indexOf(jump);
+      for (; at !== -1 && at < behind; at = lines.indexOf(jump)) {
+        changes.push(`-D ${name} ${jump}`);
+        lines.splice(at, 1);
+        behind -= 1;
+      }
+      if (at === -1) {
+        at = behind === -1 ? this.#placeOfFirst(name, jump, lines, wanted) : behind + 1;
+        changes.push(at === lines.length ? `${before}${jump}` : `-I ${name} ${at + 1} ${jump}`);
+        lines.splice(at, 0, jump);
+      }
+      behind = at;
+    }
+    return changes;
+  }
+  #placeOfFirst(chain: string, jump: string, lines: readonly string[], wanted: readonly string[]): number {
     // What the original has not is asked before the site's own rules take anything.
-    return isHook(name) ? missing : missing.map((line) => line.replace(/^-A (\S+)( -j CELLS_)/, "-I $1 1$2"));
+    if (!isHook(chain) && jump.startsWith("-j CELLS_")) return 0;
+    const next = lines.findIndex((line) => wanted.includes(line));
+    return next === -1 ? lines.length : next;
   }
   /** In chains that are not written whole. */
   #jumpsTo(table: string, gone: readonly string[], found: Printed): readonly string[] {
@@ -123,7 +146,6 @@ export class TableHandler {
       tables.set(table, [
         ...own.map(({ name, policy }) => this.#declared(name, policy)),
         ...gone.map((name) => this.#declared(name, null)),
-        ...this.#jumpsTo(table, gone, found).map((line) => line.replace(/^-A/, "-D")),
         ...changed.flatMap((chain) =>
           isShared(chain) || isHook(chain.name)
             ? this.#missingJumps(table, chain, found)
@@ -132,6 +154,8 @@ export class TableHandler {
                 ...chain.rules.map((rule) => `-A ${chain.name} ${rule.join(" ")}`),
               ],
         ),
+        // Behind what is put at a place among those that were found.
+        ...this.#jumpsTo(table, gone, found).map((line) => line.replace(/^-A/, "-D")),
         ...gone.map((name) => `-X ${name}`),
       ]);
     }

@@ -4,7 +4,7 @@ import { tapOf } from "./guard.ts";
 import { matchOf } from "./ingress.ts";
 import type { Lookup } from "./lookup.ts";
 import { metadataPort, metadataText } from "./metadata.ts";
-import type { LocalConfiguration, LocalPlan, Table, TunnelPlan } from "./plan.ts";
+import type { AddressSet, LocalConfiguration, LocalPlan, Rule, Table, TunnelPlan } from "./plan.ts";
 import { joined, TableBuilder } from "./tables.ts";
 
 /*
@@ -237,13 +237,18 @@ export function merged(...parts: readonly (readonly Table[])[]): readonly Table[
       const before = known.get(chain.name);
       if (before === undefined) known.set(chain.name, chain);
       // The first says what becomes of the rest, and the second's jumps come before it takes anything.
-      else known.set(chain.name, { ...before, rules: [...chain.rules, ...before.rules] });
+      else known.set(chain.name, { ...before, rules: eachOnce([...chain.rules, ...before.rules]) });
     }
   }
   return [...tables].map(([name, chains]) => ({ name, chains: [...chains.values()] }));
 }
+/** A jump that both have stands where the second has it. */
+const eachOnce = (rules: readonly Rule[]): readonly Rule[] => [
+  ...new Map(rules.map((rule) => [rule.join(" "), rule])).values(),
+];
 /** All that a machine has to have in its tables. */
 export const allTables = ({ iptables, ebtables, own }: LocalPlan): Pick<LocalPlan, "iptables" | "ebtables"> => ({
   iptables: merged(iptables, own.iptables),
   ebtables: merged(ebtables, own.ebtables),
 });
+export const allSets = ({ sets, own }: LocalPlan): readonly AddressSet[] => [...sets, ...(own.sets ?? [])];

@@ -70,6 +70,8 @@ export interface AddressSet {
   readonly name: string;
   /** Networks, as 10.0.0.1/32. */
   readonly members: readonly string[];
+  /** Addresses alone, and many of them. */
+  readonly isOfAddresses?: true;
 }
 export interface DhcpSubnet {
   readonly subnet: number;
@@ -126,7 +128,11 @@ export interface LocalPlan {
   readonly ebtables: readonly Table[];
   readonly dhcp: DhcpPlan | null;
   /** What the original has not, in chains of other names. */
-  readonly own: { readonly iptables: readonly Table[]; readonly ebtables: readonly Table[] };
+  readonly own: {
+    readonly iptables: readonly Table[];
+    readonly ebtables: readonly Table[];
+    readonly sets?: readonly AddressSet[];
+  };
   /** The machine's own bridge, whose MAC stays as it is; null: none is needed. */
   readonly bridge: { readonly name: string; readonly mac: string } | null;
   readonly bridges: readonly BridgePlan[];
