@@ -8,7 +8,7 @@ import { keepNetworkConfiguration } from "../operators/operator.ts";
 
 /*
  * One specification, to the byte, in clouds whose cell is on Diverter, on EDGE, on MANAGED-NOVLAN: the real services make rules of it, and
- * every packet that a machine may send another one passes in all or in none. With real guests and packets: `testbed/tenants/modes.test.ts`.
+ * every packet that a machine may send another one passes in all or in none. With real guests and packets: `testbed/tenants/modes/modes.test.ts`.
  */
 
 const machines = { web1: "front", web2: "front", app1: "back", app2: "back", store1: "store" } as const;

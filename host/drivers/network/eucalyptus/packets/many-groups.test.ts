@@ -1,55 +1,24 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { buildView } from "../../../../../model/eucalyptus/view/build-view.ts";
 import type { Machine } from "../../diverter/testing/namespaces.testing.ts";
 import type { NetworkService } from "../../service/network-service.ts";
 import type { LocalNetwork } from "../driver.ts";
-import { type LocalPlan, localDefaults } from "../plan/plan.ts";
-import { planFor } from "../planners.ts";
+import type { LocalPlan } from "../plan/plan.ts";
+import { addressOf, edgePlan, idOf, macOf, ruleOf, tapOf } from "./site.testing.ts";
 import { soon, World } from "./world.testing.ts";
 
 /* EDGE with more groups than are asked one by one: the kernel's own verdicts and counters. */
 
-const base = 0x0a320000;
-const address = (number: number): string => `10.50.0.${number}`;
-const idOf = (kind: "i" | "sg", number: number): string => `${kind}-${number.toString(16).padStart(8, "0")}`;
-const macOf = (number: number): string => `d0:0d:00:00:00:${number.toString(16).padStart(2, "0")}`;
 /** The first two are at this node: a member of the first group, and one of the last. */
 const planOf = (groups: number): LocalPlan => {
   const group = (number: number): number =>
     number === 1 ? groups - 1 : number > 1 && number < groups ? number - 1 : 0;
   const instances = Array.from({ length: groups + 1 }, (_, number) => ({
-    id: idOf("i", number),
-    cluster: "one",
-    node: number < 2 ? "10.111.5.4" : "10.111.5.5",
-    mac: macOf(number),
-    privateIp: base + 10 + number,
-    securityGroups: [idOf("sg", group(number))],
+    groups: [group(number)],
+    ...(number < 2 ? { here: true as const } : {}),
   }));
-  const tcp = { protocol: 6, fromPort: 7000, toPort: 7000, icmpType: 0, icmpCode: 0, group: idOf("sg", 0) };
-  const view = buildView(
-    {
-      mode: "EDGE",
-      publicIps: [{ first: 0xc6120000, last: 0xc61200ff }],
-      subnets: [{ name: "s", subnet: base, netmask: 0xffffff00, gateway: base + 1 }],
-      clusters: [{ name: "one", subnet: { name: "s" }, privateIps: [{ first: base + 2, last: base + 250 }] }],
-    },
-    {
-      clusters: [{ name: "one", ccIp: 0x0a6f0501, nodes: ["10.111.5.4", "10.111.5.5"] }],
-      clcIp: 0x0a6f0509,
-      dnsDefault: [0xa9fea9fd],
-      instances,
-      securityGroups: Array.from({ length: groups }, (_, number) => ({
-        id: idOf("sg", number),
-        owner: "o",
-        egress: [],
-        ingress: number === groups - 1 ? [tcp] : [],
-      })),
-    },
-  );
-  assert.ok(view !== null);
-  const local = { ...localDefaults, bridgeMac: "02:00:00:00:00:FE" };
-  return planFor(view, { address: "10.111.5.4", peer: "node" }, local);
+  const tcp = ruleOf({ fromPort: 7000, toPort: 7000, group: idOf("sg", 0) });
+  return edgePlan(instances, new Map([[groups - 1, [tcp]]]));
 };
 
 const world = new World();
@@ -61,7 +30,7 @@ const offered = async (groups: number): Promise<void> => {
   assert.deepEqual(service.state.failed, {});
 };
 const opens = (port: number): boolean =>
-  guests[0].succeeds("socat", "-u", "/dev/null", `TCP:${address(11)}:${port},connect-timeout=1`);
+  guests[0].succeeds("socat", "-u", "/dev/null", `TCP:${addressOf(1)}:${port},connect-timeout=1`);
 const jumps = (): readonly string[] =>
   node
     .run("iptables", "-S", "FORWARD")
@@ -84,8 +53,8 @@ before(async () => {
   node.run("ip", "link", "add", "em1", "type", "veth", "peer", "name", "other");
   node.run("ip", "link", "add", "br0", "type", "bridge");
   for (const [number, guest] of guests.entries()) {
-    node.cable(`vn_${idOf("i", number)}`, guest, "eth0", macOf(number));
-    guest.run("ip", "address", "add", `${address(10 + number)}/24`, "dev", "eth0");
+    node.cable(tapOf(number), guest, "eth0", macOf(number));
+    guest.run("ip", "address", "add", `${addressOf(number)}/24`, "dev", "eth0");
   }
   for (const port of [7000, 7001]) world.spawn(guests[1], "socat", `TCP-LISTEN:${port},fork,reuseaddr`, "PIPE");
   service = world.service(node, "node");
@@ -101,7 +70,7 @@ test("what a rule opens passes, the rest dies, and each packet is counted once a
       chain === "EUCA_COUNTERS_OUT" ? / 10\.50\.0\.0\/24 / : chain === "FORWARD" ? / EUCA_FILTER_FWD / : / DROP /,
     ),
   ]);
-  assert.ok(!guests[0].succeeds("ping", "-c", "3", "-i", "0.2", "-W", "1", address(11)), "what none does");
+  assert.ok(!guests[0].succeeds("ping", "-c", "3", "-i", "0.2", "-W", "1", addressOf(1)), "what none does");
   const behind = [
     met("EUCA_COUNTERS_OUT", / 10\.50\.0\.0\/24 /),
     met("FORWARD", / EUCA_FILTER_FWD /),

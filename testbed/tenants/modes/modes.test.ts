@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { Client } from "../../cli/connection/client.ts";
-import { listenerCommand, type Probe, probeCommand, seenIn } from "../../cli/connection/probe.ts";
-import { type Testbed, withTestbed } from "../harness.ts";
-import { cells, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
-import { askElements, execIn } from "./questions.testing.ts";
+import { Client } from "../../../cli/connection/client.ts";
+import { listenerCommand, type Probe, probeCommand, seenIn } from "../../../cli/connection/probe.ts";
+import { type Testbed, withTestbed } from "../../harness.ts";
+import { cells, stateOf, until, untilReady, untilSaid } from "../../lab.testing.ts";
+import { askElements, execIn } from "../questions.testing.ts";
+import { external, fileOf, fromOutside, groupOf, machine, ports } from "./modes.testing.ts";
 
 /**
  * A cell whose networks EDGE makes, on two hosts beside Diverter: guests with addresses of the network configuration, which reach one
@@ -27,17 +26,6 @@ const managedConfiguration = {
   ManagedSubnet: { Subnet: "172.30.0.0", Netmask: "255.255.0.0" },
   Clusters: [{ Name: "one" }],
 };
-const ports = { open: 7000, closed: 7001 } as const;
-const machine = (name: string, host: string | null, group: string, cell = "shop"): string => `
-  ${name} extends {
-    boot extends VolumeCopy { x.image "<ref:/${cell}/golden>"; }
-    vm extends VM { x.memory 96; ${host === null ? "" : `x.placement.host "${host}";`} x.data extends { userData "for ${name}"; } }
-    disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
-    ${group}
-    card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:${group === "" ? `/${cell}` : ".."}/group>"; x.vifName "${name}"; }
-  }`;
-const groupOf = (more = ""): string => `group extends Subnet { x.size 16; ${more} }`;
-const external = 'x.addressRange "external";';
 const rule = `
   asks extends NetworkRule {
     x.address1 "<ref:/shop/web/group>"; x.address2 "<ref:/shop/db/group>";
@@ -72,28 +60,29 @@ const back = `
     x.address1 "<ref:/shop/db/group>"; x.address2 "<ref:/shop/web/group>";
     x.protocol "tcp"; x.port2 ${ports.closed}; x.direction "1to2";
   }`;
-const fileOf = (t: Testbed, name: string, text: string): string => {
-  const file = join(dirname(t.configFile), name);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text);
-  return file;
-};
+type CellOfTest = "shop" | "twin" | "yard";
 /** Where web has to be; null: anywhere. */
 let pinned: string | null = "h1";
 /** In which cell a machine is that is called by its name alone. */
-let inCell: "shop" | "yard" = "shop";
+let inCell: CellOfTest = "shop";
 const apply = (t: Testbed, more: string, ...flags: readonly string[]): Promise<string> =>
   cells(t, "apply", fileOf(t, "shop.sf", shop(more, pinned)), "--yes", ...flags);
 
-const addressOf = async (t: Testbed, name: string): Promise<string> => {
-  const state = await stateOf(t, `${inCell}/${name}/card`);
+const addressOf = async (t: Testbed, name: string, cell = inCell): Promise<string> => {
+  const state = await stateOf(t, `${cell}/${name}/card`);
   assert.ok(state?.address, `${name} has no address`);
   return state.address;
 };
 const sh = (t: Testbed, name: string, script: string) => execIn(t, `${inCell}/${name}/vm`, ["sh", "-c", script]);
-const probe = async (t: Testbed, from: string, to: string, port: number): Promise<string> => {
-  const asked: Probe = { from: `shop/${from}/vm`, to: `shop/${to}/vm`, protocol: "tcp", port, expected: "passes" };
-  const { code, stdout, stderr } = await execIn(t, asked.from, probeCommand(asked, await addressOf(t, to)));
+const probe = async (t: Testbed, from: string, to: string, port: number, cell = inCell): Promise<string> => {
+  const asked: Probe = {
+    from: `${cell}/${from}/vm`,
+    to: `${cell}/${to}/vm`,
+    protocol: "tcp",
+    port,
+    expected: "passes",
+  };
+  const { code, stdout, stderr } = await execIn(t, asked.from, probeCommand(asked, await addressOf(t, to, cell)));
   return seenIn(asked, { exitCode: code, stdout, stderr });
 };
 const untilProbed = (t: Testbed, wanted: "passes" | "blocked"): Promise<string> =>
@@ -127,9 +116,12 @@ const becomesReady = async (t: Testbed): Promise<void> => {
     assert.match(seen.stdout, /default via 172\.20\.0\.1 [\s\S]*nameserver 10\.0\.0\.9/);
   }
 };
-const rulesHold = async (t: Testbed): Promise<void> => {
+const listen = async (t: Testbed, cell: CellOfTest): Promise<void> => {
   for (const name of ["web", "db"])
-    for (const port of Object.values(ports)) await execIn(t, `shop/${name}/vm`, listenerCommand("tcp", port));
+    for (const port of Object.values(ports)) await execIn(t, `${cell}/${name}/vm`, listenerCommand("tcp", port));
+};
+const rulesHold = async (t: Testbed): Promise<void> => {
+  await listen(t, "shop");
   await untilProbed(t, "passes");
   assert.equal(await probe(t, "web", "db", ports.closed), "blocked", "a port that no rule opens");
   assert.equal(await probe(t, "db", "web", ports.open), "blocked", "the other way");
@@ -138,14 +130,29 @@ const rulesHold = async (t: Testbed): Promise<void> => {
   await apply(t, rule);
   await untilProbed(t, "passes");
 };
+/** The same text, but for its cell's name, with its machines at the same hosts. What EDGE lets pass and drops, Diverter does. */
+const holdsOnDiverter = async (t: Testbed): Promise<void> => {
+  const text = shop(rule, pinned).replaceAll(/\bshop\b/g, "twin");
+  await cells(t, "apply", fileOf(t, "twin.sf", text), "--yes");
+  await listen(t, "twin");
+  assert.doesNotMatch(await addressOf(t, "db", "twin"), /^172\.20\./, "Diverter's own");
+  const verdicts = (cell: CellOfTest): Promise<readonly string[]> =>
+    Promise.all(
+      [
+        ["web", "db"],
+        ["db", "web"],
+      ].flatMap(([from = "", to = ""]) => Object.values(ports).map((port) => probe(t, from, to, port, cell))),
+    );
+  const [edge, diverter] = [await verdicts("shop"), await verdicts("twin")];
+  assert.deepEqual(edge, ["passes", "blocked", "blocked", "blocked"]);
+  assert.deepEqual(diverter, edge);
+  await cells(t, "delete", "twin", "--yes", "--no-wait", "--allow-destroy", "twin/web/boot,twin/db/boot");
+};
 const elasticOf = async (t: Testbed): Promise<string> => {
   const elastic = (await stateOf(t, `${inCell}/web/card`))?.publicAddress ?? "";
   assert.match(elastic, /^192\.0\.2\.1[02]\d$/);
   return elastic;
 };
-/** What web says back to somebody outside. */
-const fromOutside = async (t: Testbed, elastic: string, port: number): Promise<string> =>
-  (await t.outside(["sh", "-c", `echo cells | socat -t3 - TCP4:${elastic}:${port},connect-timeout=3`])).stdout;
 const isTold = (t: Testbed): Promise<void> =>
   tellsOfNoMachine(t, [
     ["shop/web", "shop/db"],
@@ -333,6 +340,7 @@ test("cells on EDGE, and then on MANAGED", {
     const steps: Readonly<Record<string, (t: Testbed) => Promise<void>>> = {
       "its machines wait for a configuration, and get their addresses of it": becomesReady,
       "a rule of groups opens its port, one way, for as long as it is there": rulesHold,
+      "the same text lets the same packets pass where Diverter makes the networks": holdsOnDiverter,
       "a machine of an external subnet is reached from outside under its elastic address": isReachedOutside,
       "a tenant is told of no machine of the installation by `why`": isTold,
       "managers that end take nothing away, and go on from what is in place": staysInPlace,
