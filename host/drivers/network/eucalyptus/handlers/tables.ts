@@ -154,8 +154,10 @@ export class TableHandler {
                 ...chain.rules.map((rule) => `-A ${chain.name} ${rule.join(" ")}`),
               ],
         ),
-        // Behind what is put at a place among those that were found.
-        ...this.#jumpsTo(table, gone, found).map((line) => line.replace(/^-A/, "-D")),
+        // Behind what is put at a place among those that were found; a chain that is written whole has none of them any more.
+        ...this.#jumpsTo(table, gone, found)
+          .filter((line) => !own.some(({ name }) => line.startsWith(`-A ${name} `)))
+          .map((line) => line.replace(/^-A/, "-D")),
         ...gone.map((name) => `-X ${name}`),
       ]);
     }
