@@ -14,7 +14,7 @@ import {
 import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
 import { FlowHandler } from "./handlers/flows.ts";
 import { saidOf } from "./handlers/learning.ts";
-import { missingPrograms, type Run } from "./handlers/run.ts";
+import { gathered, missingPrograms, type Run } from "./handlers/run.ts";
 import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
 import type { HeardTap, Learner } from "./learn/learn.ts";
@@ -99,10 +99,11 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
   const of = (plan: LocalPlan, name: string): readonly Table[] =>
     allTables(plan).iptables.filter((table) => table.name === name);
   const read = async (): Promise<LocalNetwork> => {
+    const others = gathered(run);
     const [filters, bridged, sets, devices, server, found, heard] = await Promise.all([
-      // What takes longest is started first.
-      ...([readTables(run, "iptables"), readTables(run, "ebtables"), readSets(run)] as const),
-      ...([readDevices(run), dhcp.read(), tags?.read() ?? [], learner?.read() ?? []] as const),
+      // What takes longest is started first, and beside it the others, which take as long together.
+      ...([readTables(run, "iptables"), readTables(others, "ebtables"), readSets(others)] as const),
+      ...([readDevices(others), dhcp.read(), tags?.read() ?? [], learner?.read() ?? []] as const),
     ]);
     return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server, tags: found, heard };
   };

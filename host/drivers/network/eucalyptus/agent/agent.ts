@@ -232,13 +232,14 @@ class Agent implements NetworkAgent {
   }
   #watched(run: Run): Run {
     return async (program, args, input) => {
-      this.#runs.set(program, (this.#runs.get(program) ?? 0) + 1);
+      const name = program === "sh" ? (args[2] ?? program) : program;
+      this.#runs.set(name, (this.#runs.get(name) ?? 0) + 1);
       try {
         return await run(program, args, input);
       } finally {
-        const left = (this.#runs.get(program) ?? 1) - 1;
-        if (left > 0) this.#runs.set(program, left);
-        else this.#runs.delete(program);
+        const left = (this.#runs.get(name) ?? 1) - 1;
+        if (left > 0) this.#runs.set(name, left);
+        else this.#runs.delete(name);
       }
     };
   }

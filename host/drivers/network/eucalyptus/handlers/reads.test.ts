@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Machine } from "../../diverter/testing/namespaces.testing.ts";
 import { planOf, World } from "../packets/world.testing.ts";
 import type { LocalConfiguration, LocalPlan } from "../plan/plan.ts";
-import type { Run } from "./run.ts";
+import { gathered, type Run, runner, scriptOf } from "./run.ts";
 import { applySets, readSets, setChanges } from "./sets.ts";
 import { readTables, TableHandler } from "./tables.ts";
 
@@ -47,13 +48,13 @@ test("a look reads each tool once, a rule is read back as its chain alone, and a
   };
   const offer = (global: LocalPlan) => service.offer({ mode: "EDGE", global });
   await startedBy(() => offer(plan()));
-  const reads = [
-    "iptables-save",
+  const others = [
     "ebtables-nft-save",
     "ipset save",
     "ip -j -d address show",
     "sysctl -e net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables",
   ];
+  const reads = ["iptables-save", `sh -c ${scriptOf(others)} ebtables-nft-save or ipset or ip or sysctl`];
   assert.deepEqual(await startedBy(() => service.look()), reads);
   const changed = await startedBy(() => offer(plan({}, "edge-03-two-nodes-n1", 3305)));
   assert.deepEqual(changed, [...reads, "iptables-restore --noflush", "iptables -t filter -S sg-11aa22bb"]);
@@ -124,4 +125,44 @@ test("were the words of a chain alone others than a save's, it would be written 
   }
   assert.deepEqual(times, [1, 1, 0, 0]);
   await handler.clear(wanted, await readTables(other, "iptables"));
+});
+
+test("programs that are asked for at once are one process, which says each its own, fails as the first does, and ends with all in it", async () => {
+  const started: string[] = [];
+  const counting: Run = (program, args, input) => {
+    started.push(program);
+    return runner()(program, args, input);
+  };
+  const together = gathered(counting);
+  assert.deepEqual(
+    await Promise.all([together("echo", ["one"]), together("true", []), together("echo", ["-n", "two"])]),
+    ["one\n", "", "two"],
+  );
+  assert.deepEqual(started.splice(0), ["sh"]);
+  assert.equal(await together("echo", ["alone"]), "alone\n");
+  // What is more than a word is read by no shell, and what has an input is nobody else's.
+  assert.deepEqual(
+    await Promise.all([
+      together("echo", ["$(id)"]),
+      together("echo", ["a b"]),
+      together("cat", [], "c"),
+      together("echo", ["d"]),
+    ]),
+    ["$(id)\n", "a b\n", "c", "d\n"],
+  );
+  assert.deepEqual(started.splice(0), ["echo", "echo", "echo", "cat", "echo"]);
+  const failing = await Promise.allSettled([
+    together("echo", ["one"]),
+    together("ls", ["/nowhere"]),
+    together("echo", ["two"]),
+  ]);
+  for (const each of failing)
+    assert.match(String(each.status === "rejected" && each.reason), /sh ended with 2: .*\/nowhere/);
+  const ended = new Promise((resolve) => {
+    const child = spawn("sh", ["-c", scriptOf(["sleep 100", "echo no"])]);
+    child.on("close", resolve);
+    // The shell has told what to do at its end before it starts anything.
+    setTimeout(() => child.kill("SIGTERM"), 200);
+  });
+  await ended;
 });

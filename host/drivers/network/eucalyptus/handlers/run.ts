@@ -29,6 +29,54 @@ export const runner =
       child.stdin.end(input);
     });
 
+/**
+ * Programs that are asked for at once, one after the other by one process: to start one from a process of this size costs more than most of them
+ * take. What a shell reads are words of the code alone: one that is more than a word is run by itself.
+ */
+export function gathered(run: Run): Run {
+  let waiting: Asked[] = [];
+  const start = (): void => {
+    const all = waiting;
+    waiting = [];
+    const [only, ...others] = all;
+    if (only === undefined) return;
+    if (others.length === 0) {
+      run(...only.command).then(only.resolve, only.reject);
+      return;
+    }
+    const commands = all.map(({ command: [program, args] }) => [program, ...args].join(" "));
+    // By its own name the shell says what runs in it.
+    run("sh", ["-c", scriptOf(commands), all.map(({ command: [program] }) => program).join(" or ")]).then(
+      (out) => {
+        const said = out.split("\0");
+        for (const [at, { resolve }] of all.entries()) resolve(said[at] ?? "");
+      },
+      (error: Error) => {
+        for (const { reject } of all) reject(error);
+      },
+    );
+  };
+  return (program, args, input) => {
+    if (input !== undefined || ![program, ...args].every((word) => /^[\w./-]+$/.test(word)))
+      return run(program, args, input);
+    return new Promise((resolve, reject) => {
+      if (waiting.length === 0) queueMicrotask(start);
+      waiting.push({ command: [program, args], resolve, reject });
+    });
+  };
+}
+/** Whoever ends the shell ends what runs in it: what went on would keep its answer open. */
+export const scriptOf = (commands: readonly string[]): string =>
+  [
+    "trap 'kill $p' TERM",
+    commands.map((command) => `{ ${command} & p=$!; wait $p; }`).join(" && printf '\\0' && "),
+  ].join("; ");
+interface Asked {
+  readonly command: readonly [program: string, args: readonly string[]];
+  readonly resolve: (out: string) => void;
+  readonly reject: (error: Error) => void;
+}
+
 /** Programs of Debian's packages, of which a machine lacks some: each with the package that has it. */
 export const needed = [
   { program: "iptables-restore", package: "iptables" },
