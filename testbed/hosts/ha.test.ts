@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { HaReport } from "../../model/contract/operator/ha.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import * as lab from "../lab.testing.ts";
-import { drainsAndResumes } from "./drain.testing.ts";
+import { drainsAndResumes } from "./losses/drain.testing.ts";
+import { reportOf, setLink, setRoutes, storageLosses } from "./losses/losses.testing.ts";
 import { eventsSince, untilEvent } from "./presence.testing.ts";
 
 /**
@@ -12,15 +12,6 @@ import { eventsSince, untilEvent } from "./presence.testing.ts";
  */
 const [one, two] = lab.machines;
 const servers = ["s1", "s2"] as const;
-
-const reportOf = async (t: Testbed): Promise<HaReport> =>
-  JSON.parse(await lab.cells(t, "ha", "--output", "json")) as HaReport;
-
-/** The machine's own part of the power: its namespace stays, so its kernel would answer on. */
-const setLink = async (t: Testbed, host: string, to: "up" | "down"): Promise<void> => {
-  const { code, stderr } = await t.exec(host, ["ip", "link", "set", "eth0", to]);
-  assert.equal(code, 0, stderr);
-};
 
 /** A Host Manager that is away is no lost host: the machine answers its neighbours, and its VM is left alone. */
 const managerIsAway = async (t: Testbed, host: string): Promise<void> => {
@@ -49,17 +40,10 @@ const managerIsAway = async (t: Testbed, host: string): Promise<void> => {
 
 /** Other hosts, services and controllers; the storage servers are not among them. */
 const elsewhereThanStorage = ["10.0.0.0/24", "10.0.1.0/24", "10.0.3.0/24"] as const;
-const setRoutes = async (t: Testbed, host: string, verb: "add" | "del"): Promise<void> => {
-  for (const network of elsewhereThanStorage) {
-    const { code, stderr } = await t.exec(host, ["ip", "route", verb, "blackhole", network]);
-    assert.equal(code, 0, stderr);
-  }
-};
-
 /** A host that lost its way to all others but the storage servers says to these that it is there: its VM is left alone, and runs on. */
 const hostIsIsolated = async (t: Testbed, host: string): Promise<void> => {
   const since = Date.now();
-  await setRoutes(t, host, "add");
+  await setRoutes(t, host, "add", elsewhereThanStorage);
   await untilEvent(
     t,
     since,
@@ -72,7 +56,7 @@ const hostIsIsolated = async (t: Testbed, host: string): Promise<void> => {
     (text) => /Investigating since/.test(text) && /heartbeat: Running/.test(text),
   );
   assert.match(said, new RegExp(`heartbeat: Running, ${host} says to s\\d that it is there`));
-  await setRoutes(t, host, "del");
+  await setRoutes(t, host, "del", elsewhereThanStorage);
   await lab.until(
     "its item is cancelled",
     () => reportOf(t),
@@ -168,6 +152,7 @@ const hostIsLost = async (t: Testbed, context: TestContext): Promise<void> => {
   await lab.assertWritten(t, one, least);
   await hostIsCutOff(t, context, again?.host ?? "");
   await drainsAndResumes(t, context);
+  await storageLosses(t, context);
 };
 
 test(

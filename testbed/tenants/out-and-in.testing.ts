@@ -6,7 +6,7 @@ import type { ConnectionAnswer } from "../../model/api.ts";
 import type { Ended } from "../command.ts";
 import { outside, resolver } from "../configuration.ts";
 import type { Testbed } from "../harness.ts";
-import { beginRoot } from "../hosts/drain.testing.ts";
+import { beginRoot } from "../hosts/losses/drain.testing.ts";
 import { cells, requestByTls, stateOf, until, untilReady } from "../lab.testing.ts";
 import { execIn } from "./questions.testing.ts";
 

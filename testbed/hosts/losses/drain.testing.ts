@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
-import type { Testbed } from "../harness.ts";
-import * as lab from "../lab.testing.ts";
+import type { Testbed } from "../../harness.ts";
+import * as lab from "../../lab.testing.ts";
 
 /**
  * A host is taken out while its machines work (decision 102): one that writes goes elsewhere with every line, one that its `x.placement` keeps
