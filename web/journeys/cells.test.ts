@@ -169,6 +169,61 @@ test("a machine is added by a form: the text is kept as it was written, and its 
   await end();
 });
 
+test("another cell that is named is a ghost with whose consent is missing, until both agree", async () => {
+  const { page, end } = await enter();
+  const { url, credential } = journeys.served;
+  const put = async (path: string, element: object | boolean): Promise<void> => {
+    const headers = { authorization: `Bearer ${credential}`, "content-type": "application/json" };
+    const sent = await fetch(`${url}/cells/${path}`, { method: "PUT", headers, body: JSON.stringify(element) });
+    assert.ok(sent.ok, await sent.text());
+  };
+  const rule = (from: string, to: string) => ({
+    "x.type": "NetworkRule",
+    "x.address1": `<ref:${from}>`,
+    "x.address2": `<ref:${to}>`,
+    "x.protocol": "tcp",
+    "x.port2": 8080,
+    "x.direction": "1to2",
+  });
+  await go(page, "specification?cell=tea");
+  await editor(page).waitFor();
+  const beyond = [
+    "chest extends Volume { x.size 64; }",
+    'chestDisk extends VolumeConnection { x.vm "<ref:../pot>"; x.volume "<ref:../chest>"; }',
+    'lend extends VolumeGrant { x.volume "<ref:../chest>"; x.cell "<ref://bank.cells.internal/>"; x.grant "copy"; }',
+    'far extends NetworkRule { x.address1 "<ref:../cup>"; x.address2 "<ref://bank.cells.internal/bank/web1>"; x.protocol "tcp"; x.port2 8080; x.direction "1to2"; }',
+  ];
+  const now = await editor(page).inputValue();
+  await editor(page).fill(`${now.trimEnd().slice(0, -1)}  ${beyond.join("\n  ")}\n}\n`);
+  await button(page, "Plan").click();
+  await button(page, "Apply").click();
+  await page.getByText("Version", { exact: false }).getByText("is applied").waitFor();
+  await go(page, "network?cell=tea");
+  const ghost = page.getByRole("region", { name: "Other cells" }).getByRole("listitem");
+  await ghost.getByText("bank.cells.internal: its consent is missing").waitFor();
+  await page.getByText("What would do: in the cell bank.cells.internal, let there be an element bank/web1").waitFor();
+  await button(page, /^Grant tea\/lend: may copy, from tea\/chest to bank\.cells\.internal$/).click();
+  await page.getByRole("region", { name: "Grant tea/lend" }).waitFor();
+  await page.getByRole("region", { name: "Links" }).getByText("tea/chestDisk ✓ ready").waitFor();
+  const placeOf = () => button(page, "Machine tea/jug").boundingBox();
+  const before = await placeOf();
+  await likeGolden(page, "ghosts");
+  await page.getByRole("checkbox", { name: "with volumes" }).uncheck();
+  await button(page, /^Grant/).waitFor({ state: "detached" });
+  assert.deepEqual(await placeOf(), before, "nothing else moves");
+  await page.getByRole("checkbox", { name: "with volumes" }).check();
+  // What is said in both cells is seen without a click.
+  await put("bank/model/bank/web1/x.public", true);
+  await ghost.getByText("bank.cells.internal: its consent and ours are missing").waitFor();
+  await put("tea/model/tea/cup/x.public", true);
+  await ghost.getByText("bank.cells.internal: its consent is missing").waitFor();
+  await put("bank/model/bank/near", rule("//tea.cells.internal/tea/cup", "/bank/web1"));
+  await ghost.getByText("bank.cells.internal: both cells agree").waitFor();
+  await ghost.getByRole("link", { name: "its network" }).click();
+  await ghost.getByText("tea.cells.internal: both cells agree").waitFor();
+  await end();
+});
+
 test("a machine says why it is so and what it is made of, and is stopped and started once the plan was seen", async () => {
   const { page, end } = await enter();
   await go(page, "machines?cell=tea");

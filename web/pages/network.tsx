@@ -1,20 +1,22 @@
-import { type FormEvent, useMemo, useState } from "react";
+import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import type { ConnectionAnswer } from "../../model/api.ts";
-import type { RuleCounted } from "../../model/contract/operator/numbers/counters.ts";
 import { ask } from "../data/api.ts";
 import { loadText } from "../data/text.ts";
 import { Failed, useDoing } from "../parts/act.tsx";
 import { Command, Phase, Waiting } from "../parts/bits.tsx";
 import { CellChoice } from "../parts/cell-choice.tsx";
-import { NetworkGraph } from "../parts/graph.tsx";
+import { Edges, OtherCells } from "../parts/network/beyond.tsx";
+import { ChosenEdge, Packets } from "../parts/network/edge.tsx";
+import { NetworkGraph } from "../parts/network/graph.tsx";
 import { nameOf, type PageProps } from "../parts/page-props.ts";
 import { go, useAsked, useKnown } from "../parts/use-known.ts";
 import { addElement } from "../state/cell/add-element.ts";
 import { draftOf, keepDraft } from "../state/cell/drafts.ts";
-import { type Edge, type Graph, graphOf } from "../state/cell/graph/graph.ts";
+import { ghostsOf } from "../state/cell/graph/consents.ts";
+import { graphOf, mostNodes, withoutVolumes } from "../state/cell/graph/graph.ts";
 import { type Ends, nextName, queryOf, ruleBetween } from "../state/cell/network.ts";
 import { commandOf } from "../state/command.ts";
-import { type CountersKnown, cellsIn, countersIn, elementsIn, whyNoElements } from "../state/known.ts";
+import { cellsIn, countersIn, type Element, elementsIn, whyNoElements } from "../state/known.ts";
 
 /** Who may talk to whom? */
 export function Network({ cell, who }: PageProps) {
@@ -31,12 +33,17 @@ function OfCell({ cell, who }: { cell: string; who: string }) {
   const { followed } = useKnown();
   const [picked, setPicked] = useState<readonly string[]>([]);
   const [chosen, setChosen] = useState<string | null>(null);
+  const [volumes, setVolumes] = useState<boolean | null>(null);
   const version = cellsIn(followed)?.find((each) => each.cell === cell)?.version ?? null;
   const model = useAsked(`${cell} ${version}`, async () => {
     const path = `/cells/${encodeURIComponent(cell)}/model`;
     return version === null ? null : (await ask("readModel", "GET", path)).value;
   });
   const graph = useMemo(() => (model.value === null ? null : graphOf(model.value)), [model.value]);
+  const hasVolumes = graph?.nodes.some(({ kind }) => kind === "Volume") === true;
+  // Of very many nodes machines and rules come first.
+  const isShown = volumes ?? (graph === null || graph.nodes.length <= mostNodes);
+  const drawn = useMemo(() => (graph === null || isShown ? graph : withoutVolumes(graph)), [graph, isShown]);
   const counters = countersIn(followed, cell);
   if (!followed.topics.has(`cell:${cell}`)) {
     const why = whyNoElements(followed, cell);
@@ -44,15 +51,25 @@ function OfCell({ cell, who }: { cell: string; who: string }) {
   }
   const elements = elementsIn(followed).filter((each) => each.cell === cell);
   const of = (...types: readonly string[]) => elements.filter(({ type }) => types.includes(type));
+  const stateOf = (path: string) => elements.find((each) => each.path === path)?.state ?? null;
   const machines = of("VM").map(({ path }) => path);
   const pick = (node: string): void =>
     setPicked(picked.includes(node) ? picked.filter((each) => each !== node) : [...picked, node].slice(-2));
-  const edge = graph?.edges.find(({ rule }) => rule === chosen);
+  const edge = graph?.edges.find(({ path }) => path === chosen);
+  const known = cellsIn(followed)?.map((each) => each.cell) ?? [];
+  const ghosts = graph === null ? [] : ghostsOf(graph, elements, known);
   return (
     <>
-      {graph !== null && (
+      {hasVolumes && (
+        <label>
+          <input type="checkbox" checked={isShown} onChange={(event) => setVolumes(event.target.checked)} /> with
+          volumes
+        </label>
+      )}
+      {drawn !== null && (
         <NetworkGraph
-          graph={graph}
+          graph={drawn}
+          ghosts={ghosts}
           counters={counters}
           picked={picked}
           onPick={pick}
@@ -61,70 +78,42 @@ function OfCell({ cell, who }: { cell: string; who: string }) {
         />
       )}
       <Failed why={model.failed} />
-      {edge !== undefined && graph !== null && <ChosenRule edge={edge} graph={graph} counters={counters} />}
+      {edge !== undefined && graph !== null && (
+        <ChosenEdge edge={edge} graph={graph} state={stateOf(edge.path)} counters={counters} />
+      )}
+      <OtherCells ghosts={ghosts} />
       <WouldPass cell={cell} who={who} ends={machines} picked={picked} onPick={setPicked} />
       <section aria-labelledby="rules">
         <h2 id="rules">Rules</h2>
         <ul className="lines">
-          {of("NetworkRule").map(({ path, state: { phase, reason } }) => (
-            <li key={path}>
-              <code>{path}</code> <Phase phase={phase} /> <Packets counted={counters?.rules.get(path)} />
-              {reason !== null && <span className="reason">{reason}</span>}
-            </li>
+          {of("NetworkRule").map((rule) => (
+            <State key={rule.path} element={rule}>
+              <Packets counted={counters?.rules.get(rule.path)} />
+            </State>
           ))}
           {of("NetworkRule").length === 0 && <li>There is none: nothing passes but what one asked for comes back.</li>}
         </ul>
       </section>
+      {graph !== null && <Edges graph={graph} elements={elements} />}
       <section aria-labelledby="addresses">
         <h2 id="addresses">Addresses</h2>
         <ul className="lines">
-          {of("Subnet", "VirtualInterface", "ExternalAddress").map(({ path, type, state }) => (
-            <li key={path}>
-              <code>{path}</code> <span className="hint">{type}</span> <Phase phase={state.phase} />{" "}
-              {state.cidr ?? state.address ?? ""}
-              {state.reason !== null && <span className="reason">{state.reason}</span>}
-            </li>
+          {of("Subnet", "VirtualInterface", "ExternalAddress").map((element) => (
+            <State key={element.path} element={element}>
+              <span className="hint">{element.type}</span> {element.state.cidr ?? element.state.address ?? ""}
+            </State>
           ))}
         </ul>
       </section>
     </>
   );
 }
-
-/** Of one rule: packets at both ends together, and what its ends' interfaces have dropped, whatever for. */
-function ChosenRule({ edge, graph, counters }: { edge: Edge; graph: Graph; counters: CountersKnown | null }) {
-  const { rule, from, to, says } = edge;
-  const cards = [...graph.machineOf].flatMap(([card, machine]) => (machine === from || machine === to ? [card] : []));
-  const dropped = cards.flatMap((card) => {
-    const drops = Object.entries(counters?.interfaces.get(card)?.drops ?? {});
-    return drops.length === 0 ? [] : [{ card, drops: drops.map(([reason, count]) => `${count} ${reason}`).join(", ") }];
-  });
-  return (
-    <section className="card" aria-label={`Rule ${rule}`}>
-      <strong>{rule}</strong>: {says}, from {from} to {to} <Packets counted={counters?.rules.get(rule)} />
-      {counters === null && <Waiting what="what hosts count" />}
-      {counters !== null && counters.missing > 0 && (
-        <p className="notice">
-          {counters.missing === 1 ? "One host does" : `${counters.missing} hosts do`} not say what they count
-          {counters.silent.length > 0 && `: ${counters.silent.join(", ")}`}.
-        </p>
-      )}
-      {dropped.map(({ card, drops }) => (
-        <p key={card} className="hint">
-          {card} has dropped: {drops}
-        </p>
-      ))}
-      <Command text={commandOf("cells why", rule)} />
-    </section>
-  );
-}
-/** A rule counts where a packet leaves and where it arrives. */
-const Packets = ({ counted }: { counted: RuleCounted | undefined }) =>
-  counted === undefined ? null : (
-    <span className="hint">
-      {counted.packets} packets, {counted.bytes} bytes
-    </span>
-  );
+const State = ({ element: { path, state }, children }: { element: Element; children: ReactNode }) => (
+  <li>
+    <code>{path}</code> <Phase phase={state.phase} /> {children}
+    {state.reason !== null && <span className="reason">{state.reason}</span>}
+  </li>
+);
 
 interface WouldPassProps {
   readonly cell: string;

@@ -1,7 +1,17 @@
 import { useMemo, useRef, useState } from "react";
-import { type Edge, folded, type Graph, type Node, outside } from "../state/cell/graph/graph.ts";
-import { type Layout, nothingPlaced, type Place, placed } from "../state/cell/graph/layout.ts";
-import type { CountersKnown } from "../state/known.ts";
+import { type Ghost, missingSays, missingSigns } from "../../state/cell/graph/consents.ts";
+import {
+  type Edge,
+  folded,
+  type Graph,
+  type Node,
+  otherCells,
+  outside,
+  volumes,
+} from "../../state/cell/graph/graph.ts";
+import { edgeNames, endsOf } from "../../state/cell/graph/in-words.ts";
+import { type Layout, nothingPlaced, type Place, placed } from "../../state/cell/graph/layout.ts";
+import type { CountersKnown } from "../../state/known.ts";
 
 const [columnPx, rowPx, widthPx, heightPx, edgePx, labelPx] = [350, 64, 180, 36, 16, 150] as const;
 const middle = ({ column, row }: Place): readonly [number, number] => [
@@ -11,16 +21,17 @@ const middle = ({ column, row }: Place): readonly [number, number] => [
 
 interface GraphProps {
   readonly graph: Graph;
+  readonly ghosts: readonly Ghost[];
   readonly counters: CountersKnown | null;
   /** Nodes that were picked: where from, and where to. */
   readonly picked: readonly string[];
   readonly onPick: (node: string) => void;
-  /** A rule. */
+  /** Path of a rule, a link or a grant. */
   readonly chosen: string | null;
-  readonly onChoose: (rule: string | null) => void;
+  readonly onChoose: (path: string | null) => void;
 }
-/** A cell's subnets, machines and rules. All of it stands in the lists below as well. */
-export function NetworkGraph({ graph, counters, picked, onPick, chosen, onChoose }: GraphProps) {
+/** What is in a cell and what leads where. All of it stands in the lists below as well. */
+export function NetworkGraph({ graph, ghosts, counters, picked, onPick, chosen, onChoose }: GraphProps) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const before = useRef<Layout>(nothingPlaced);
   const shown = useMemo(() => folded(graph, open), [graph, open]);
@@ -41,13 +52,13 @@ export function NetworkGraph({ graph, counters, picked, onPick, chosen, onChoose
         <title>Who may talk to whom</title>
         {shown.edges.map((edge) => (
           <Line
-            key={edge.rule}
+            key={edge.path}
             edge={edge}
             from={layout.places.get(edge.from)}
             to={layout.places.get(edge.to)}
-            packets={counters?.rules.get(edge.rule)?.packets ?? null}
-            isChosen={chosen === edge.rule}
-            onChoose={() => onChoose(chosen === edge.rule ? null : edge.rule)}
+            packets={counters?.rules.get(edge.path)?.packets ?? null}
+            isChosen={chosen === edge.path}
+            onChoose={() => onChoose(chosen === edge.path ? null : edge.path)}
           />
         ))}
         {shown.nodes.map((node) => (
@@ -55,6 +66,7 @@ export function NetworkGraph({ graph, counters, picked, onPick, chosen, onChoose
             key={node.id}
             node={node}
             place={layout.places.get(node.id)}
+            ghost={ghosts.find(({ id }) => id === node.id) ?? null}
             isPicked={picked.includes(node.id)}
             onPress={() => press(node)}
           />
@@ -79,15 +91,16 @@ function Line({ edge, from, to, packets, isChosen, onChoose }: LineProps) {
   const bend = from.column === to.column ? (widthPx + labelPx) / 2 : 0;
   const [x, y] = [(x1 + x2) / 2 + bend, (y1 + y2) / 2];
   const counted = packets === null ? "" : `, ${packets} packets`;
+  const drawn = `edge ${edge.kind}${isChosen ? " chosen" : ""}`;
   return (
     <>
-      <path className={isChosen ? "edge chosen" : "edge"} d={`M${x1} ${y1} Q${x + bend} ${y} ${x2} ${y2}`} />
+      <path className={drawn} d={`M${x1} ${y1} Q${x + bend} ${y} ${x2} ${y2}`} />
       <foreignObject x={x - labelPx / 2} y={y - 14} width={labelPx} height={28}>
         <button
           type="button"
-          className={isChosen ? "edge chosen" : "edge"}
+          className={drawn}
           aria-pressed={isChosen}
-          aria-label={`Rule ${edge.rule}: ${edge.says}, from ${edge.from} to ${edge.to}${counted}`}
+          aria-label={`${edgeNames[edge.kind]} ${edge.path}: ${edge.says}, ${endsOf(edge)}${counted}`}
           onClick={onChoose}
         >
           {edge.isOneWay ? "→ " : "↔ "}
@@ -101,22 +114,24 @@ function Line({ edge, from, to, packets, isChosen, onChoose }: LineProps) {
 interface BoxProps {
   readonly node: Node;
   readonly place: Place | undefined;
+  /** Of another cell. */
+  readonly ghost: Ghost | null;
   readonly isPicked: boolean;
   readonly onPress: () => void;
 }
 const longest = 22;
-function Box({ node, place, isPicked, onPress }: BoxProps) {
+const foldedNames: Readonly<Record<string, string>> = {
+  [outside]: "ends outside",
+  [otherCells]: "other cells",
+  [volumes]: "volumes",
+};
+function Box({ node, place, ghost, isPicked, onPress }: BoxProps) {
   if (place === undefined) return null;
   const [x, y] = middle(place);
   const { id, kind, machines, lane } = node;
-  const what = lane === outside ? "ends outside" : "machines";
-  const name =
-    kind === "folded"
-      ? `${machines} ${what}`
-      : id
-          .split("/")
-          .slice(kind === "outside" ? 0 : 1)
-          .join("/");
+  const what = foldedNames[lane] ?? "machines";
+  const own = kind === "cell" ? id.slice("//".length) : kind === "outside" ? id : id.split("/").slice(1).join("/");
+  const name = kind === "folded" ? `${machines} ${what}` : own;
   const text = name.length > longest ? `…${name.slice(1 - longest)}` : name;
   const isButton = kind === "VM" || kind === "folded";
   return (
@@ -133,8 +148,10 @@ function Box({ node, place, isPicked, onPress }: BoxProps) {
           {text}
         </button>
       ) : (
-        <span className="node" title={id}>
+        <span className={`node ${kind}`} title={id}>
+          {ghost !== null && `${missingSigns[ghost.missing]} `}
           {text}
+          {ghost !== null && <span className="hidden">: {missingSays[ghost.missing]}</span>}
         </span>
       )}
     </foreignObject>

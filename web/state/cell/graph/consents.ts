@@ -1,0 +1,81 @@
+import type { Cause, CauseOf } from "../../../../model/cause/cause.ts";
+import { remedy } from "../../../../model/cause/remedy.ts";
+import type { Element } from "../../known.ts";
+import { type Edge, type Graph, otherCells } from "./graph.ts";
+
+/*
+ * What passes between two cells needs the word of both: an element is public, a volume is granted, a rule stands in each. A cell
+ * knows of another one only what that one shows to it, so whose word is missing is read off the causes that its own elements have.
+ */
+/** Whose word is missing; "none": both have said yes; "unknown": nobody can say yet, or another thing is in the way. */
+export type Missing = "none" | "theirs" | "both" | "unknown";
+export interface Consent {
+  readonly edge: Edge;
+  readonly missing: Missing;
+  /** What holds it up, a sentence; null: nothing does, or its state has not come yet. */
+  readonly reason: string | null;
+  /** What would lift that, in words; null: nobody can say. */
+  readonly remedy: string | null;
+}
+/** Another cell that this one names. */
+export interface Ghost {
+  readonly id: string;
+  /** Its name in the cloud, where whoever looks may see it; null: by its domain alone. */
+  readonly cell: string | null;
+  readonly missing: Missing;
+  readonly consents: readonly Consent[];
+}
+/** Foremost first. */
+const order: readonly Missing[] = ["both", "theirs", "unknown", "none"];
+
+export function ghostsOf(
+  { nodes, edges }: Graph,
+  elements: readonly Element[],
+  cells: readonly string[],
+): readonly Ghost[] {
+  const states = new Map(elements.map(({ path, state }) => [path, state]));
+  return nodes
+    .filter(({ kind, lane }) => kind === "cell" && lane === otherCells)
+    .map(({ id }) => {
+      const consents = edges
+        .filter(({ from, to }) => from === id || to === id)
+        .map((edge) => consentOf(edge, states.get(edge.path) ?? null));
+      const missing = order.find((each) => consents.some((consent) => consent.missing === each)) ?? "unknown";
+      return { id, cell: cellOf(id, cells), missing, consents };
+    });
+}
+
+function consentOf(edge: Edge, state: Element["state"] | null): Consent {
+  const cause = state === null ? null : lacking(state.causes ?? []);
+  if (cause !== null) return { edge, missing: whose(cause), reason: state?.reason ?? null, remedy: remedy(cause) };
+  const missing = state?.phase === "ready" ? "none" : "unknown";
+  return { edge, missing, reason: state?.reason ?? null, remedy: null };
+}
+type Lacking = CauseOf<"foreign-hidden" | "not-granted" | "not-agreed">;
+/** The first that is about a word of one of the two. */
+function lacking(causes: readonly Cause[]): Lacking | null {
+  for (const cause of causes) {
+    if (cause.kind === "foreign-hidden" || cause.kind === "not-granted" || cause.kind === "not-agreed") return cause;
+    const behind = "because" in cause ? lacking(cause.because ?? []) : null;
+    if (behind !== null) return behind;
+  }
+  return null;
+}
+/** A rule of ours whose own end the other cell cannot even name needs that of us as well. */
+const whose = (cause: Lacking): Missing => (cause.kind === "not-agreed" && !cause.shown ? "both" : "theirs");
+
+/** A cell's domain begins with its whole name. */
+function cellOf(id: string, cells: readonly string[]): string | null {
+  const domain = id.slice("//".length);
+  const found = cells.filter((cell) => domain.startsWith(`${cell}.`));
+  return found.sort((one, other) => other.length - one.length)[0] ?? null;
+}
+
+/** As it stands beside a cell's name. */
+export const missingSays: Readonly<Record<Missing, string>> = {
+  none: "both cells agree",
+  theirs: "its consent is missing",
+  both: "its consent and ours are missing",
+  unknown: "nobody can say yet whether both agree",
+};
+export const missingSigns: Readonly<Record<Missing, string>> = { none: "✓", theirs: "✕", both: "✕", unknown: "…" };
