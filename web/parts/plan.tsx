@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import type { Changed } from "../../model/api.ts";
+import { besideLines } from "../../model/plan/beside.ts";
 import { openedSays, openedTitle } from "../../model/plan/opened.ts";
 import { Refused } from "../data/api.ts";
 import { inShort, linesOf } from "../state/cell/plan.ts";
@@ -65,6 +66,16 @@ export function PlanShown({ changed, children }: { changed: Changed; children?: 
         </p>
       ))}
       <OpenedShown changed={changed} />
+      {(changed.failed ?? []).map(({ path, reason }) => (
+        <p key={path} className="notice">
+          <code>{path}</code> has failed, and this leaves it so{reason === null ? "" : `: ${reason}`}.
+        </p>
+      ))}
+      {besideLines(changed).map((lines) => (
+        <p key={lines[0]} className="hint">
+          {lines.join(" ")}
+        </p>
+      ))}
       {children}
     </>
   );
@@ -84,3 +95,23 @@ export function OpenedShown({ changed: { opened = [] } }: { changed: Changed }) 
     </>
   );
 }
+
+interface LossesProps {
+  readonly lost: readonly { readonly path: string }[];
+  readonly allowed: readonly string[];
+  readonly onAllow: (allowed: readonly string[]) => void;
+}
+/** Each volume whose data would go is said by the person. */
+export const Losses = ({ lost, allowed, onAllow }: LossesProps) =>
+  lost.map(({ path }) => (
+    <label key={path} className="danger">
+      <input
+        type="checkbox"
+        checked={allowed.includes(path)}
+        onChange={({ target: { checked } }) =>
+          onAllow(checked ? [...allowed, path] : allowed.filter((each) => each !== path))
+        }
+      />
+      All data of {path} is lost
+    </label>
+  ));

@@ -3,6 +3,7 @@ import { remedy } from "../../../model/cause/remedy.ts";
 import type { Bundle, Cell } from "../../../model/cell/cell.ts";
 import type { ElementWithState } from "../../../model/contract/follow/rows.ts";
 import { printable, printableLines } from "../../../model/diagnostics/render-diagnostic.ts";
+import { besideLines } from "../../../model/plan/beside.ts";
 import {
   allowDestroyFlag,
   destroysData,
@@ -93,31 +94,6 @@ const planOf = async (context: Context, specified: Specified, child: string | un
   }
 };
 
-/** Says against what the plan could not be checked. */
-const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
-  unchecked.length === 0
-    ? []
-    : [
-        `Not checked, because the installation does not know all of it now: ${unchecked.join(", ")}.`,
-        "What could never be had is refused when this is applied.",
-      ];
-
-/** What no rule says, and holds all the same. */
-const modeLines = ({ networkMode }: Changed): readonly string[] =>
-  networkMode === undefined
-    ? []
-    : [`Networks by the mode ${networkMode}: members of one subnet always reach one another, whatever rules say.`];
-
-/** Restarts that happen later, one after another. */
-const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
-  upgraded.length === 0
-    ? []
-    : [
-        "Upgrade: these VMs of services are started again one at a time, each with its old boot volume kept until the new one",
-        `has proved itself: ${upgraded.map(printable).join(", ")}.`,
-        "One that does not come up goes back by itself, and nothing more is upgraded then.",
-      ];
-
 export const plan = async (
   context: Context,
   specified: Specified,
@@ -135,9 +111,7 @@ export const plan = async (
       ...foreseenLines(changed),
       ...openedLines(changed.opened ?? []),
       ...failedLines(name, changed),
-      ...upgradeLines(changed),
-      ...modeLines(changed),
-      ...uncheckedLines(changed),
+      ...besideLines(changed).flat(),
     ])
       context.terminal.print(line);
     const lost = losesOf(changed.plan).map(({ path }) => path);
@@ -321,7 +295,7 @@ export const printPlan = (terminal: Terminal, cell: string, planned: Changed): v
     ...foreseenLines(planned),
     ...openedLines(planned.opened ?? []),
     ...failedLines(cell, planned),
-    ...upgradeLines(planned),
+    ...besideLines({ upgraded: planned.upgraded ?? [] }).flat(),
   ])
     terminal.print(line);
 };
