@@ -2,7 +2,7 @@ import { type Followed, narrowed, nothingFollowed } from "../../model/contract/f
 import type { CodeOf, SignedIn } from "../../model/contract/tenancy/sign-in.ts";
 import type { NewRegistration } from "../../model/contract/tenancy/tenancy.ts";
 import { dropDrafts } from "../state/cell/drafts.ts";
-import { isOut, isTouchDue } from "../state/signed-in.ts";
+import { isOut, isTouchDue } from "../state/people/signed-in.ts";
 import { aliveMs, type FromTab, heardBy, type ToTab } from "../state/tabs.ts";
 import { ask, Refused } from "./api.ts";
 

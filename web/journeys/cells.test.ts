@@ -169,6 +169,44 @@ test("a machine is added by a form: the text is kept as it was written, and its 
   await end();
 });
 
+test("a volume and a subnet are written into the text by forms, planned and made", async () => {
+  const { page, end } = await enter();
+  await go(page, "specification?cell=tea");
+  await editor(page).waitFor();
+  const before = await editor(page).inputValue();
+  const form = (what: string) => page.getByRole("form", { name: `A ${what}` });
+  const write = (what: string) => form(what).getByRole("button", { name: "Write it into the text" }).click();
+  await page.getByText("Add a volume").click();
+  await form("volume").getByRole("textbox", { name: "Name" }).fill("net");
+  await write("volume");
+  await form("volume").getByText("net stands in the text already: give the volume another name").waitFor();
+  await form("volume").getByRole("textbox", { name: "Name" }).fill("leaves");
+  await form("volume").getByRole("spinbutton", { name: "Size in MiB" }).fill("32");
+  await form("volume").getByRole("combobox", { name: "Disk of" }).selectOption("tea/jug");
+  await write("volume");
+  await page.getByText("Add a subnet").click();
+  await form("subnet").getByRole("textbox", { name: "Name" }).fill("back");
+  await write("subnet");
+  await eventually("both are written", async () => /back extends Subnet/.test(await editor(page).inputValue()));
+  const others = (await editor(page).inputValue()).split("\n").filter((line) => !/leaves|back/.test(line));
+  assert.equal(others.join("\n"), before, "all else is as it was, with its comments");
+  await button(page, "Plan").click();
+  await page.getByText("3 made").waitFor();
+  await button(page, "Apply").click();
+  await page.getByText("All of it is ready.").waitFor();
+  // The volume goes, with its data, only once somebody has said so.
+  const all = (await editor(page).inputValue()).split("\n");
+  await editor(page).fill(all.filter((line) => !line.includes("leaves")).join("\n"));
+  await button(page, "Plan").click();
+  await page.getByText("2 taken away").waitFor();
+  await page.getByText("Say first that the data may be lost.").waitFor();
+  assert.equal(await button(page, "Apply").isDisabled(), true);
+  await page.getByRole("checkbox", { name: "All data of tea/leaves is lost" }).check();
+  await button(page, "Apply").click();
+  await page.getByText("All of it is ready.").waitFor();
+  await end();
+});
+
 test("another cell that is named is a ghost with whose consent is missing, until both agree", async () => {
   const { page, end } = await enter();
   const { url, credential } = journeys.served;
@@ -189,7 +227,7 @@ test("another cell that is named is a ghost with whose consent is missing, until
   await editor(page).waitFor();
   const beyond = [
     "chest extends Volume { x.size 64; }",
-    'chestDisk extends VolumeConnection { x.vm "<ref:../pot>"; x.volume "<ref:../chest>"; }',
+    'chestDisk extends VolumeConnection { x.vm "<ref:../jug>"; x.volume "<ref:../chest>"; }',
     'lend extends VolumeGrant { x.volume "<ref:../chest>"; x.cell "<ref://bank.cells.internal/>"; x.grant "copy"; }',
     'far extends NetworkRule { x.address1 "<ref:../cup>"; x.address2 "<ref://bank.cells.internal/bank/web1>"; x.protocol "tcp"; x.port2 8080; x.direction "1to2"; }',
   ];

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import type { InstallationStatus } from "../../model/api.ts";
+import { bundleMediaType, type InstallationStatus } from "../../model/api.ts";
 import { groupOf } from "../../model/cell/tenants/dedication/dedication.ts";
 import { dedicationElement } from "../../model/cell/tenants/dedication/written.ts";
+import type { ModelSource } from "../../model/contract/versions.ts";
 import { eventually } from "../../runtime/installation.testing.ts";
 import { beginJourneys, dragUntil, type Journeys, likeGolden, makeCell, type Person } from "./browser.testing.ts";
 
@@ -94,6 +95,110 @@ test("a tenant has whole hosts by his own names, and no real name of a host is i
   await button(page, "Delete den/racks").click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
   await page.getByText("There is no pool yet.").waitFor();
+  await end();
+});
+
+test("a pool is used otherwise once the plan was seen: in the text that it stands in, comments and all, or beside it", async () => {
+  const { url, credential } = journeys.served;
+  const headers = { authorization: `Bearer ${credential}` };
+  const text = '// Whole hosts.\nden extends Cell {\n  racks extends Pool { x.fill "pack"; } // ours\n}\n';
+  const body = JSON.stringify({ main: "den.sf", files: { "den.sf": text } });
+  const sent = { method: "PUT", headers: { ...headers, "content-type": bundleMediaType }, body };
+  assert.ok((await fetch(`${url}/cells/den/model`, sent)).ok);
+  const source = async (): Promise<string> =>
+    ((await (await fetch(`${url}/cells/den/source`, { headers })).json()) as ModelSource).files["den.sf"] ?? "";
+  const { page, expect, end } = await enterAs("ann@ROOT/acme");
+  await page.keyboard.press("p");
+  const asked = page.getByRole("group", { name: "Change den/racks?" });
+  const form = page.getByRole("form", { name: "Use of den/racks" });
+  const begin = () => page.getByText("How den/racks is used").click();
+  await begin();
+  assert.equal(await form.getByRole("button", { name: "Plan" }).isDisabled(), true, "nothing is another yet");
+  await form.getByRole("combobox", { name: "Whose machines" }).selectOption("named");
+  const accounts = form.getByRole("textbox", { name: "Accounts, by their paths" });
+  await accounts.fill("ROOT//dev");
+  await form.getByRole("button", { name: "Plan" }).click();
+  await asked.getByText("It is refused: see beside the fields.").waitFor();
+  await form.getByRole("alert").waitFor();
+  assert.equal(await accounts.getAttribute("aria-invalid"), "true");
+  await expect(/400/);
+  await accounts.fill("ROOT/acme/dev");
+  await form.getByRole("spinbutton", { name: "Virtual processors for each one" }).fill("4");
+  await form.getByRole("button", { name: "Plan" }).click();
+  await asked.getByText("It is written into den.sf, whose comments and everything else stay.").waitFor();
+  await likeGolden(page, "use-of-a-pool");
+  assert.equal(await source(), text, "nothing is written before");
+  await asked.getByRole("button", { name: "Apply" }).click();
+  await page
+    .getByText("4 virtual processors for each one; fills one host before the next; for ROOT/acme/dev")
+    .waitFor();
+  assert.equal(await source(), text.replace('"pack"; }', '"pack"; x.cpuRatio 4; x.authorised ["ROOT/acme/dev"]; }'));
+  // Somebody changes it beside the text, which would take that back: so the next change goes beside it as well.
+  const ratio = { method: "PUT", headers: { ...headers, "content-type": "application/json" }, body: "50" };
+  assert.ok((await fetch(`${url}/cells/den/model/den/racks/x.memoryPercent`, ratio)).ok);
+  await page.getByText("50 % of the memory").waitFor();
+  await begin();
+  await form.getByRole("spinbutton", { name: "Virtual processors for each one" }).fill("");
+  await form.getByRole("button", { name: "Plan" }).click();
+  await asked.getByText("It changes the model beside the text: its text is of before").waitFor();
+  await asked.getByRole("button", { name: "Apply" }).click();
+  await page.getByText(/^50 % of the memory; fills one host/).waitFor();
+  await end();
+  await fetch(`${url}/cells/den/model/den/racks`, { method: "DELETE", headers });
+});
+
+test("the operator makes a flavour, changes it and takes it back, each once the plan was seen", async () => {
+  const { page, letPass, end } = await enter();
+  // No text of the root cell is kept here.
+  letPass(/404/);
+  await page.keyboard.press("p");
+  const fresh = page.getByRole("form", { name: "A new flavour" });
+  await page.getByText("A new flavour").click();
+  await fresh.getByRole("textbox", { name: "Name" }).fill("large");
+  await fresh.getByText("There is a flavour large already.").waitFor();
+  assert.equal(await fresh.getByRole("button", { name: "Plan" }).isDisabled(), true);
+  await fresh.getByRole("textbox", { name: "Name" }).fill("small");
+  await fresh.getByRole("spinbutton", { name: "Units that it counts" }).fill("2");
+  await fresh.getByRole("button", { name: "Plan" }).click();
+  const apply = (of: string) => page.getByRole("group", { name: `${of}?` }).getByRole("button", { name: "Apply" });
+  await page.getByRole("group", { name: "A new flavour?" }).getByText("root/flavors/small").waitFor();
+  await apply("A new flavour").click();
+  const small = page.getByRole("listitem").filter({ hasText: "Change small" });
+  await small.getByText("2 units, 0 free").waitFor();
+  await page.getByText("Change small", { exact: true }).click();
+  await small.getByRole("spinbutton", { name: "Units that it counts" }).fill("3");
+  await small.getByRole("button", { name: "Plan" }).click();
+  await apply("Change small").click();
+  await small.getByText("3 units, 0 free").waitFor();
+  await page.getByText("Change small", { exact: true }).click();
+  await small.getByRole("button", { name: "Take small back" }).click();
+  await page.getByRole("group", { name: "Change small?" }).getByText("1 taken away").waitFor();
+  await apply("Change small").click();
+  await small.waitFor({ state: "detached" });
+  await end();
+});
+
+test("what an account may have is limited once it was said what comes of it", async () => {
+  const { page, end } = await enter();
+  await page.keyboard.press("u");
+  const form = page.getByRole("form", { name: "Limits of ROOT/acme/dev" });
+  const asked = page.getByRole("group", { name: "Limit ROOT/acme/dev?" });
+  const look = async (machines: string): Promise<void> => {
+    await page.getByText("What ROOT/acme/dev may have").click();
+    await form.getByRole("spinbutton", { name: "Most machines" }).fill(machines);
+    await form.getByRole("button", { name: "What would come of it?" }).click();
+  };
+  await look("7");
+  await asked.getByText("machines: 7 at most (not limited until now)").waitFor();
+  await asked.getByText("cells quota set ROOT/acme/dev vms=7").waitFor();
+  await asked.getByRole("button", { name: "Limit it so" }).click();
+  await asked.waitFor({ state: "detached" });
+  // What is so by now was asked anew, and the part that was open is another one.
+  await page.locator('details[open] form[aria-label="Limits of ROOT/acme/dev"]').waitFor({ state: "detached" });
+  await look("");
+  await asked.getByText(/^machines: not limited any more \(7 until now\)/).waitFor();
+  await asked.getByRole("button", { name: "Limit it so" }).click();
+  await asked.waitFor({ state: "detached" });
   await end();
 });
 

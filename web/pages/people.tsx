@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from "react";
 import type { Asker } from "../../model/contract/actions/actions.ts";
+import type { QuotaSummary } from "../../model/contract/tenancy/quotas.ts";
 import type { AccountSummary, DomainSummary, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { ask } from "../data/api.ts";
 import { Failed, useDoing } from "../parts/act.tsx";
@@ -17,18 +18,20 @@ interface Everybody {
   readonly domains: readonly DomainSummary[];
   readonly accounts: readonly AccountSummary[];
   readonly users: readonly UserSummary[];
+  readonly quotas: readonly QuotaSummary[];
 }
 
 /** Who may do what, and whose is it? */
 export function People({ who }: PageProps) {
   const asker = useAsker(who);
   const { value, failed, again } = useAsked("people", async (): Promise<Everybody> => {
-    const [domains, accounts, users] = await Promise.all([
+    const [domains, accounts, users, quotas] = await Promise.all([
       ask("listDomains", "GET", "/domains"),
       ask("listAccounts", "GET", "/accounts"),
       ask("listUsers", "GET", "/users"),
+      ask("listQuotas", "GET", "/quotas"),
     ]);
-    return { domains: domains.value, accounts: accounts.value, users: users.value };
+    return { domains: domains.value, accounts: accounts.value, users: users.value, quotas: quotas.value };
   });
   return (
     <>
@@ -49,7 +52,8 @@ export function People({ who }: PageProps) {
 }
 
 function All({ everybody, asker, onDone }: { everybody: Everybody; asker: Asker | null; onDone: () => Promise<void> }) {
-  const { domains, accounts, users } = everybody;
+  const { domains, accounts, users, quotas } = everybody;
+  const quotaOf = (uid: string) => quotas.find((each) => each.uid === uid) ?? null;
   return (
     <>
       <p role="status">
@@ -63,6 +67,7 @@ function All({ everybody, asker, onDone }: { everybody: Everybody; asker: Asker 
               key={domain.uid}
               domain={domain}
               cells={accounts.filter((each) => each.path.startsWith(`${domain.path}/`)).flatMap((each) => each.cells)}
+              quota={quotaOf(domain.uid)}
               asker={asker}
               onDone={onDone}
             />
@@ -83,6 +88,7 @@ function All({ everybody, asker, onDone }: { everybody: Everybody; asker: Asker 
               key={account.uid}
               account={account}
               users={users.filter((user) => user.account === account.path)}
+              quota={quotaOf(account.uid)}
               asker={asker}
               onDone={onDone}
             />

@@ -5,9 +5,12 @@ import { ask } from "../data/api.ts";
 import { Act, Failed, useDoing } from "../parts/act.tsx";
 import { Command, Phase, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
+import { Flavors } from "../parts/pools/flavors.tsx";
+import { PoolUse } from "../parts/pools/use.tsx";
 import { useAsked, useAsker, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
 import { cellsIn } from "../state/known.ts";
+import { unitsSay } from "../state/people/quotas.ts";
 
 /** Which whole hosts do I have, by my own names? */
 export function Pools({ who }: PageProps) {
@@ -16,6 +19,9 @@ export function Pools({ who }: PageProps) {
   const cells = followed.topics.get("cells");
   // Whenever a cell changes.
   const pools = useAsked(`${cells?.run} ${cells?.n}`, async () => (await ask("listPools", "GET", "/pools")).value);
+  const quotas = useAsked(`quotas ${cells?.run} ${cells?.n}`, async () =>
+    who.kind === "cell" ? [] : (await ask("listQuotas", "GET", "/quotas")).value,
+  );
   const flavors = useAsked("flavors", async () => (await ask("listFlavors", "GET", "/flavors")).value);
   return (
     <>
@@ -30,13 +36,16 @@ export function Pools({ who }: PageProps) {
         </p>
       )}
       <Failed why={pools.failed} />
+      {unitsSay(quotas.value ?? []).map((line) => (
+        <p key={line}>{line}</p>
+      ))}
       <ul className="cards">
         {(pools.value ?? []).map((pool) => (
           <Pool key={pool.uid} pool={pool} asker={asker} flavors={flavors.value ?? []} onDone={pools.again} />
         ))}
       </ul>
       <NewPool onDone={pools.again} />
-      <Flavors flavors={flavors.value} failed={flavors.failed} />
+      <Flavors flavors={flavors.value} failed={flavors.failed} asker={asker} onDone={flavors.again} />
     </>
   );
 }
@@ -84,6 +93,7 @@ function Pool({ pool, asker, flavors, onDone }: PoolProps) {
         ))}
         {hosts.value !== null && members.length === 0 && <li>It has no hosts.</li>}
       </ul>
+      <PoolUse key={JSON.stringify(pool)} pool={pool} onDone={onDone} />
       <NewHost pool={pool} flavors={flavors} onDone={again} />
       <div className="buttons">
         <Act
@@ -237,28 +247,6 @@ function NewPool({ onDone }: { onDone: () => Promise<void> }) {
         {cell !== "" && name !== "" && <Command text={commandOf("cells pool create", `${cell}/${name}`)} />}
       </form>
       <Failed why={failed} />
-    </section>
-  );
-}
-
-function Flavors({ flavors, failed }: { flavors: readonly ListedFlavor[] | null; failed: string | null }) {
-  return (
-    <section aria-labelledby="flavors">
-      <h2 id="flavors">Flavours</h2>
-      {failed !== null && <p className="hint">{failed}</p>}
-      {flavors === null && failed === null && <Waiting what="the root controller" />}
-      {flavors?.length === 0 && <p>The operator gives no whole hosts.</p>}
-      <ul className="lines">
-        {(flavors ?? []).map(({ name, description, units, free, hosts }) => (
-          <li key={name}>
-            <strong>{name}</strong> {units} {units === 1 ? "unit" : "units"}, {free} free
-            <span className="reason">
-              {description}
-              {hosts === undefined ? "" : `; its hosts: ${hosts.join(", ") || "none"}`}
-            </span>
-          </li>
-        ))}
-      </ul>
     </section>
   );
 }

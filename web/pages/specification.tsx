@@ -3,10 +3,11 @@ import { bundleMediaType, type Changed } from "../../model/api.ts";
 import { ask, askOnce, type Refused } from "../data/api.ts";
 import { loadText, type Text } from "../data/text.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
+import { CellForms } from "../parts/cell-forms.tsx";
 import { EditorText } from "../parts/editor-text.tsx";
 import { MachineForm } from "../parts/machine/form.tsx";
 import { nameOf, type PageProps } from "../parts/page-props.ts";
-import { Fault, OpenedShown, PlanShown, refusedBy } from "../parts/plan.tsx";
+import { Fault, Losses, OpenedShown, PlanShown, refusedBy } from "../parts/plan.tsx";
 import { go, useKnown } from "../parts/use-known.ts";
 import { draftOf, dropDraft, keepDraft } from "../state/cell/drafts.ts";
 import { addMachine } from "../state/cell/machine.ts";
@@ -179,6 +180,7 @@ function Editor({ cell, who }: { cell: string; who: string }) {
             return added.ok ? null : added.error;
           }}
         />
+        <CellForms cell={cell} text={text} main={main} onText={editing.setText} />
         <p className="buttons">
           <button type="button" disabled={busy !== null} onClick={() => void editing.send(true)}>
             Plan
@@ -227,18 +229,7 @@ function Apply({ planned, editing }: { planned: Planned; editing: Editing }) {
       : "";
   return (
     <>
-      {lost.map(({ path }) => (
-        <label key={path} className="danger">
-          <input
-            type="checkbox"
-            checked={allowed.includes(path)}
-            onChange={({ target: { checked } }) =>
-              setAllowed(checked ? [...allowed, path] : allowed.filter((each) => each !== path))
-            }
-          />
-          All data of {path} is lost
-        </label>
-      ))}
+      <Losses lost={lost} allowed={allowed} onAllow={setAllowed} />
       <p className="buttons">
         <button type="button" className="main" disabled={busy !== null || why !== ""} onClick={() => void send(false)}>
           Apply

@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from "react";
 import type { Json } from "../../model/json/json.ts";
 import { ask } from "../data/api.ts";
+import { commandOf } from "../state/command.ts";
 import {
   modeSays,
   offeringElement,
@@ -11,6 +12,7 @@ import {
   type WantedOffering,
 } from "../state/hosts/offerings.ts";
 import { Failed, useDoing } from "./act.tsx";
+import { ChangeShown, useChange } from "./change.tsx";
 
 interface OfferingsProps {
   /** Of the root cell. */
@@ -48,6 +50,7 @@ export function Offerings({ model, version, onDone }: OfferingsProps) {
               <span className="reason">
                 asked for with <code>x.placement.offering "{name}"</code>
               </span>
+              <TakeBack name={name} onDone={onDone} />
             </li>
           ))}
         </ul>
@@ -58,6 +61,34 @@ export function Offerings({ model, version, onDone }: OfferingsProps) {
         <Failed why={failed} />
       </details>
     </section>
+  );
+}
+
+function TakeBack({ name, onDone }: { name: string; onDone: () => Promise<void> }) {
+  const changing = useChange("root", onDone);
+  const path = `root/offerings/${name}`;
+  return (
+    <>
+      <button
+        type="button"
+        className="quiet"
+        disabled={changing.busy}
+        onClick={() => changing.plan([{ kind: "remove", path }])}
+      >
+        Take {name} back
+      </button>
+      <ChangeShown
+        changing={changing}
+        label={`Take ${name} back`}
+        says={
+          <p>
+            Machines of it that run go on; one that is to start, or to start again, waits until there is such an
+            offering.
+          </p>
+        }
+        commands={[commandOf("cells delete", path)]}
+      />
+    </>
   );
 }
 

@@ -60,6 +60,7 @@ const may: Readonly<Record<ActionName, string>> = {
   lockAccount: "o r . . . .",
   disableAccount: "o r . . . .",
   deleteAccount: "o r . . . .",
+  setQuota: "o r . . . .",
 };
 
 const vm: Subjects["vm"] = {
@@ -261,6 +262,7 @@ const states: { readonly [A in ActionName]: readonly Case<A>[] } = {
   ],
   disableAccount: disabling,
   deleteAccount: deleting,
+  setQuota: deleting,
 };
 
 test("each action, in each state, by each kind of person: yes, or the sentence why not", () => {

@@ -433,6 +433,7 @@ export const actions = {
     ends: true,
     when: whenThere,
   }),
+  setQuota: row({ about: "party", label: "Limit", route: "setQuota", verb: "quota.change", when: whenThere }),
 } as const;
 
 export type ActionName = keyof typeof actions;

@@ -1,19 +1,23 @@
 import type { FormEvent } from "react";
 import type { Asker } from "../../../model/contract/actions/actions.ts";
+import type { QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import type { AccountSummary, UserSummary } from "../../../model/contract/tenancy/tenancy.ts";
 import { ask } from "../../data/api.ts";
 import { Act, Failed, useDoing } from "../act.tsx";
 import { Phase } from "../bits.tsx";
+import { Quota } from "./quota.tsx";
 import { Removal } from "./removal.tsx";
 
 interface AccountProps {
   readonly account: AccountSummary;
   readonly users: readonly UserSummary[];
+  /** What of it is limited; null: nothing. */
+  readonly quota: QuotaSummary | null;
   readonly asker: Asker | null;
   readonly onDone: () => Promise<void>;
 }
 /** One account, its cells and its users, and what may be done to them. */
-export function Account({ account, users, asker, onDone }: AccountProps) {
+export function Account({ account, users, quota, asker, onDone }: AccountProps) {
   const { uid, path, state, cells } = account;
   const subject = { party: path, state };
   const at = `/accounts/${encodeURIComponent(uid)}`;
@@ -31,6 +35,15 @@ export function Account({ account, users, asker, onDone }: AccountProps) {
         ))}
       </ul>
       <NewUser account={path} onDone={onDone} />
+      <Quota
+        key={JSON.stringify(quota)}
+        uid={uid}
+        path={path}
+        state={state}
+        quota={quota}
+        asker={asker}
+        onDone={onDone}
+      />
       <div className="buttons">
         {state === "enabled" ? (
           <Act

@@ -1,14 +1,18 @@
 import type { Asker } from "../../../model/contract/actions/actions.ts";
+import type { QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import type { DomainSummary } from "../../../model/contract/tenancy/tenancy.ts";
 import { ask } from "../../data/api.ts";
 import { Act } from "../act.tsx";
 import { Phase } from "../bits.tsx";
+import { Quota } from "./quota.tsx";
 import { Removal } from "./removal.tsx";
 
 interface DomainProps {
   readonly domain: DomainSummary;
   /** Of accounts in it, as far as whoever looks may see them. */
   readonly cells: readonly string[];
+  /** What of it is limited; null: nothing. */
+  readonly quota: QuotaSummary | null;
   readonly asker: Asker | null;
   readonly onDone: () => Promise<void>;
 }
@@ -16,6 +20,7 @@ interface DomainProps {
 export function Domain({
   domain: { uid, path, state, declared, deleting = false },
   cells,
+  quota,
   asker,
   onDone,
 }: DomainProps) {
@@ -47,6 +52,17 @@ export function Domain({
           )}
           <Removal name="deleteDomain" subject={subject} at={at} lost={cells} asker={asker} onDone={onDone} />
         </div>
+      )}
+      {declared === undefined && (
+        <Quota
+          key={JSON.stringify(quota)}
+          uid={uid}
+          path={path}
+          state={subject.state}
+          quota={quota}
+          asker={asker}
+          onDone={onDone}
+        />
       )}
     </li>
   );

@@ -34,6 +34,27 @@ export function addElement(text: string, main: string, component: string, elemen
   return ok(`${before}${line}${indent}${text.slice(end)}`);
 }
 
+/** Several, each by a name that stands nowhere in the text yet. @param what that has the name: "the machine" */
+export function addElements(
+  text: string,
+  main: string,
+  component: string,
+  elements: readonly NewElement[],
+  what: string,
+): Result<string, string> {
+  let now = text;
+  for (const element of elements) {
+    if (!/^[A-Za-z][A-Za-z0-9_-]{0,62}$/.test(element.name))
+      return fail("a name begins with a letter and has letters, digits, - and _, 63 at most");
+    const taken = new RegExp(`(?<![\\w.-])${element.name}(?![\\w.-])`);
+    if (taken.test(now)) return fail(`${element.name} stands in the text already: give ${what} another name`);
+    const added = addElement(now, main, component, element);
+    if (!added.ok) return added;
+    now = added.value;
+  }
+  return ok(now);
+}
+
 function addToJson(text: string, component: string, { name, type, attributes }: NewElement): Result<string, string> {
   let document: Json;
   try {

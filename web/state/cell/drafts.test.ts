@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isOut, isTouchDue } from "../signed-in.ts";
+import { isOut, isTouchDue } from "../people/signed-in.ts";
 import { draftOf, dropDraft, dropDrafts, keepDraft } from "./drafts.ts";
 
 /** A tab's storage. */

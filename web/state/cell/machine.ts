@@ -2,8 +2,8 @@ import { groupNameRule, isGroupName } from "../../../model/cell/tenants/affinity
 import { groupOf, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
 import type { ImplicitMode } from "../../../model/cell/tenants/dedication/implicit.ts";
 import type { ListedDedication } from "../../../model/contract/tenancy/pools.ts";
-import { fail, ok, type Result } from "../../../model/result.ts";
-import { addElement, type NewElement } from "./add-element.ts";
+import { fail, type Result } from "../../../model/result.ts";
+import { addElements, type NewElement } from "./add-element.ts";
 
 /** A machine as a form has it, which becomes elements of its cell's text. */
 export interface WantedMachine {
@@ -72,17 +72,6 @@ export function addMachine(
   component: string,
   wanted: WantedMachine,
 ): Result<string, string> {
-  const { name } = wanted;
-  if (!/^[A-Za-z][A-Za-z0-9_-]{0,62}$/.test(name))
-    return fail("a name begins with a letter and has letters, digits, - and _, 63 at most");
   if (wanted.group !== null && !isGroupName(wanted.group)) return fail(`an affinity group has ${groupNameRule}`);
-  let written = text;
-  for (const element of elementsOf(wanted)) {
-    const taken = new RegExp(`(?<![\\w.-])${element.name}(?![\\w.-])`);
-    if (taken.test(written)) return fail(`${element.name} stands in the text already: give the machine another name`);
-    const added = addElement(written, main, component, element);
-    if (!added.ok) return added;
-    written = added.value;
-  }
-  return ok(written);
+  return addElements(text, main, component, elementsOf(wanted), "the machine");
 }

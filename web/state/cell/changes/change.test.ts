@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type ElementChange, inDocument } from "../../../../model/editor/patches/patches.ts";
+import type { Json } from "../../../../model/json/json.ts";
+import { patched, readPatch } from "../../../../model/json/patch.ts";
+import { besideFields, operationsOf, whyBeside } from "./change.ts";
+
+const model = { shop: { "x.type": "Cell", racks: { "x.type": "Pool", "x.cpuRatio": 4 } } };
+test("a change beside the text does to the model what it would do to the text", () => {
+  const all: readonly ElementChange[] = [
+    { kind: "set", path: "shop/racks", attributes: { "x.cpuRatio": null, "x.fill": "pack", "x.memoryPercent": null } },
+    { kind: "add", path: "shop/nets/a~b/one", type: "Subnet", attributes: { "x.size": 16 } },
+    { kind: "add", path: "shop/two", type: "Subnet", attributes: {} },
+    { kind: "remove", path: "shop/racks" },
+  ];
+  for (const change of all) {
+    const after = inDocument(model, change, change.path.split("/"));
+    const patch = readPatch(operationsOf(model, [change]) as unknown as Json);
+    assert.ok(after.ok && patch.ok);
+    const made = patched(model, patch.value);
+    assert.ok(made.ok);
+    assert.deepEqual(made.value, after.value, JSON.stringify(change));
+  }
+});
+
+test("only a text that the model is of is changed", () => {
+  const source = { version: 7, main: "shop.sf", files: {}, time: "", who: "", since: [], unknown: 0 };
+  assert.equal(whyBeside(source, 7), null);
+  assert.match(whyBeside(source, 8) ?? "", /of before/);
+  assert.match(whyBeside({ ...source, unknown: 1 }, 7) ?? "", /of before/);
+  assert.match(whyBeside(null, 7) ?? "", /no text of it is kept/);
+});
+
+test("what was refused stands beside the field that it is about", () => {
+  const said = (message: string) => ({ code: "c", message, hint: "so" });
+  const found = besideFields(
+    [said("x.memoryPercent is 1 to 100"), said("`x.memory` is too little"), said("it is refused")],
+    ["x.memory", "x.memoryPercent"],
+  );
+  assert.deepEqual(
+    [...found],
+    [
+      ["x.memoryPercent", ["x.memoryPercent is 1 to 100. so"]],
+      ["x.memory", ["`x.memory` is too little. so"]],
+      ["", ["it is refused. so"]],
+    ],
+  );
+});
