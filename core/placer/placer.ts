@@ -42,7 +42,7 @@ import { choose } from "./index/choose.ts";
 import { createIndex } from "./index/classes.ts";
 import { OwnerTable } from "./index/owner-table.ts";
 import { knownVms } from "./index/vms.ts";
-import { whoIsTried } from "./index/waiting.ts";
+import { waitingInOrder, whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
 import { askerOf, isUnread, sayStandings, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
@@ -382,10 +382,7 @@ function drop(state: PlacerState, reservation: Reservation): void {
 function retry(state: PlacerState, isAll = false): void {
   if (!state.started) return;
   const isTried = whoIsTried(state, isAll);
-  for (const vm of [...state.waiting]) {
-    const wanted = state.wanted.get(vm);
-    if (wanted !== undefined && isTried(wanted)) tryPlace(state, wanted);
-  }
+  for (const wanted of waitingInOrder(state)) if (isTried(wanted)) tryPlace(state, wanted);
   sayLeaving(state);
 }
 

@@ -45,6 +45,30 @@ test("all that a host has room for as it joins is placed by one step, and so by 
   assert.ok(vms.every((vm) => get(vm)?.host === "h2"));
 });
 
+test("what becomes free goes to who has the higher priority, the cloud's own before all, and of those that are alike to who has waited longest", () => {
+  const { say, want, get, input } = world(["h1"]);
+  say("h1", host("h1", 100));
+  want("low", 600, 1, { priority: -1 });
+  want("first", 600);
+  want("second", 600);
+  want("high", 600, 2, { priority: 7, restart: true });
+  const root = peerName("controller.root");
+  const own = { vm: "own", path: "root/own", cell: "root", incarnation: 1, memoryMiB: 600, cpus: 1, cpuSpeedMHz: 0 };
+  input({ kind: "desired", from: root, key: "placement/own", value: { ...own, placement: {} } });
+  const vms = ["low", "first", "second", "high"];
+  const placed = (): readonly string[] => [
+    ...vms.filter((vm) => get(vm)?.phase === "ready"),
+    ...(get("own", root)?.phase === "ready" ? ["own"] : []),
+  ];
+  assert.deepEqual(placed(), []);
+  const order: string[] = [];
+  for (let memoryMiB = 1000; memoryMiB < 6000 && order.length < 5; memoryMiB += 100) {
+    say("h1", host("h1", memoryMiB));
+    order.push(...placed().filter((vm) => !order.includes(vm)));
+  }
+  assert.deepEqual(order, ["own", "high", "first", "second", "low"]);
+});
+
 test("who has to be beside another is tried everywhere once that one has gone, however little room it leaves", () => {
   const names = Array.from({ length: manyHosts + 1 }, (_, at) => `h${at}`);
   const { say, want, get, input } = world(names);

@@ -1,4 +1,5 @@
 import { type HostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { rootCell } from "../../documents/cells.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { cpusFor, freeMiB, groupsOf, implicitOf, noUse, ratiosAt } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
@@ -23,6 +24,14 @@ interface Least {
 
 /** With more hosts that have changed than these all are asked about as if every one had. */
 const mostChanged = 16;
+
+/** In the order in which those that wait get what becomes free: the root cell's first, the others by priority, and of those that are alike who has waited longest. */
+export function waitingInOrder({ waiting, wanted }: Pick<PlacerState, "waiting" | "wanted">): readonly Wanted[] {
+  const all = [...waiting].flatMap((vm) => wanted.get(vm) ?? []);
+  return all.sort((one, other) => rankOf(other) - rankOf(one));
+}
+const rankOf = ({ document: { cell, priority = 0 } }: Wanted): number =>
+  cell === rootCell ? Number.MAX_SAFE_INTEGER : priority;
 
 /** Begins a round over those that wait, and says who is to be tried in it. @param isAll something else has changed than what is known of single hosts */
 export function whoIsTried(state: PlacerState, isAll: boolean): (wanted: Wanted) => boolean {
