@@ -6,6 +6,7 @@ import type { FaultKind } from "./fault-kinds.ts";
 import { withAdministration } from "./generate-administration.ts";
 import { withOtherCells } from "./generate-family.ts";
 import { withGroups } from "./generate-groups.ts";
+import { triesHa, withHa } from "./generate-ha.ts";
 import { withHarvest } from "./generate-harvest.ts";
 import { withModes } from "./generate-modes.ts";
 
@@ -67,13 +68,17 @@ export const generateHistory = ({
   withGroups(steps, random.fork("groups"), { cells, untilMs });
   const isAdministered = faults.includes("administration");
   // Of a store that was lost a person says what becomes of what it knew.
-  if (!isAdministered && !faults.includes("store")) {
+  if (!isAdministered && !triesHa(faults) && !faults.includes("store")) {
     withHarvest(steps, random.fork("harvest"), { cells, services, untilMs });
     steps.sort((a, b) => a.atMs - b.atMs);
   }
-  const all = isAdministered
-    ? [...withAdministration(steps, random.fork("administration"), { hosts, cells, untilMs })]
+  const administered = isAdministered
+    ? withAdministration(steps, random.fork("administration"), { hosts, cells, untilMs })
     : steps;
+  const isRooted = isAdministered || triesHa(faults);
+  const all = triesHa(faults)
+    ? [...withHa(administered, random.fork("ha"), { hosts, cells, untilMs, faults, isAdministered })]
+    : [...administered];
   const patches = random.fork("patches");
   all.forEach((step, index) => {
     const [verb, cell = ""] = step.words;
@@ -81,7 +86,7 @@ export const generateHistory = ({
     if (verb === "apply" && cell !== "root" && patches.chance(0.3))
       all[index] = { ...step, words: ["patch", ...step.words.slice(1)] };
   });
-  const modes = isAdministered ? {} : withModes(all, random.fork("modes"), { hosts, cells, untilMs, faults });
+  const modes = isRooted ? {} : withModes(all, random.fork("modes"), { hosts, cells, untilMs, faults });
   all.sort((a, b) => a.atMs - b.atMs);
   const slices = random.fork("slices").chance(0.4);
   const operator = faults.includes("store");
@@ -91,7 +96,7 @@ export const generateHistory = ({
     ha,
     ...haManagers,
     slices,
-    ...(isAdministered ? { root: true as const } : {}),
+    ...(isRooted ? { root: true as const } : {}),
     ...modes,
   };
   return { hosts, servers, cells, services, seed, memoryMiB, ...are, untilMs, steps: all };
@@ -264,6 +269,31 @@ const storeFault = (random: Random, places: Places, forMs: number): string => {
   return verb === "copy" ? `copy ${process}` : `${verb} ${process} for ${random.chance(0.2) ? 9000 : forMs}`;
 };
 
+/** From a few to half of all hosts, by one cause. */
+const stormFault = (random: Random, { hosts }: Places): string => {
+  const all = Array.from({ length: hosts }, (_, at) => `h${at + 1}`);
+  const lost = new Set<string>();
+  const most = Math.max(2, Math.min(hosts - 1, random.between(2, Math.ceil(hosts / 2))));
+  while (lost.size < Math.min(hosts, most)) lost.add(random.pick(all));
+  const how = random.pick(["cut", "isolate", "power-off", "power-off"]);
+  return `storm ${[...lost].join(",")} ${how} for ${random.between(12_000, 45_000)}`;
+};
+
+/** Its Host Manager stands still for longer than the watchdog waits, or cannot end what it runs while nobody hears it; or the watchdog does nothing. */
+const watchdogFault = (random: Random, host: string): string => {
+  const forMs = random.between(8000, 30_000);
+  switch (random.between(0, 3)) {
+    case 0:
+      return `watchdog ${host} dead for ${forMs}`;
+    case 1:
+      return `driver ${host} stuck for ${forMs}`;
+    case 2:
+      return `cut ${host} * for ${forMs}`;
+    default:
+      return `pause host.${host} for ${forMs}`;
+  }
+};
+
 const fault = (random: Random, kind: FaultKind, places: Places): string => {
   const process = processOf(random, places);
   const shortMs = random.between(50, 4000);
@@ -314,6 +344,14 @@ const fault = (random: Random, kind: FaultKind, places: Places): string => {
         ? `power-off ${host} for ${longMs}`
         : `controller ${host} ${random.pick(["works", "works", "dead", "slow", "deaf", "other", "again"])} for ${20_000 + longMs}`;
     }
+    case "storm":
+      return stormFault(random, places);
+    case "poison": {
+      const cell = `c${random.between(1, places.cells)}`;
+      return `poison ${cell}/${cell.replace("c", "m")}x${random.between(1, 4)} for ${20_000 + 3 * longMs}`;
+    }
+    case "watchdog":
+      return watchdogFault(random, numbered("h", places.hosts, random));
     case "store":
       return storeFault(random, places, shortMs);
     case "administration":

@@ -28,6 +28,12 @@ export class Disk {
     return new Map([...this.#durable].map(([key, text]) => [key, JSON.parse(text) as Json]));
   }
 
+  /** One record as it is durable now; null: there is none. */
+  read(key: string): Json {
+    const text = this.#durable.get(key);
+    return text === undefined ? null : (JSON.parse(text) as Json);
+  }
+
   /** A copy of it, as a backup makes it; what was lost since is what `putBack` takes away. */
   copy(): void {
     this.#copy = new Map(this.#durable);

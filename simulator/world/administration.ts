@@ -82,6 +82,13 @@ export class Administration {
     this.#say(`${host} ${state}`, host, "root", request);
   }
 
+  /** It is kept for VMs whose host was lost. */
+  reserve(host: string): void {
+    const element = { "x.type": "Host", "x.tags": ["ha"] };
+    this.#hosts[host] = element;
+    this.#say(`${host} reserved`, host, "root", { method: "PUT", path: `root/hosts/${host}`, json: element });
+  }
+
   /** A host becomes one of those that accounts can have whole: disabled and empty first. @param isDrained what runs there leaves it before */
   flavor(host: string, isDrained = false): void {
     const [kind, at] = [{ "x.type": "HostFlavor", "x.units": 1 }, `root/flavors/${flavor}`];

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../model/json/json.ts";
 /**
  * A cell in one line, as scenarios write it and the generator makes it:
  *
- *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL][:as=OFFERING]   rule:FROM>TO:PORT[:udp]   all-or-none
+ *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL][:as=OFFERING][:prio=NUMBER]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
  *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME[:offerings=NAME+NAME …][:images=NAME+NAME …]   whole:NAME:POOL[:off]
  *   outside:RANGE[,RANGE …]   out:NAME:SIZE   elastic:SUBNET   plain
@@ -16,7 +16,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  * `hold` keeps a volume, such as `a1Data`, until the copy is made for which another cell says `keep`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
  * (`child:NAME@ROOT/dev`); `child:NAME:guard=2` asks for that HA Manager; `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts,
- * `asked:NAME,…` names the investigators that are asked.
+ * `asked:NAME,…` names the investigators that are asked, and `set:maxRetries:2` is a setting of the HA Manager.
  * `outside` declares the external pools of the root cell; `out` is an external subnet without machines; `elastic:net0` makes one of the two subnets external.
  * `plain` puts up with a mode that isolates nothing.
  * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
@@ -39,6 +39,8 @@ export interface MachineText {
   readonly pool?: string;
   /** What the operator offers by that name; of `offerings`. */
   readonly offering?: string;
+  /** `x.priority` */
+  readonly priority?: number;
 }
 /** An end in another cell is `CELL/NAME`. */
 export interface RuleText {
@@ -64,6 +66,8 @@ export interface CellText {
   readonly spare?: number;
   /** `x.ha.investigators`, of the root cell. */
   readonly asked?: readonly string[];
+  /** Other settings of `x.ha`, of the root cell. */
+  readonly settings?: Readonly<Record<string, number>>;
   readonly children?: readonly ChildText[];
   /** Affinity groups, strict. */
   readonly groups?: readonly GroupText[];
@@ -144,6 +148,7 @@ const parseMost = (words: readonly string[]): CellText => {
   const copies: { name: string; of: string }[] = [];
   const [holds, keeps]: [HeldText[], HeldText[]] = [[], []];
   const limits: Record<string, number> = {};
+  const settings: Record<string, number> = {};
   let spare = 0;
   const children: ChildText[] = [];
   const accounts: AccountText[] = [];
@@ -167,6 +172,7 @@ const parseMost = (words: readonly string[]): CellText => {
     else if (kind === "pool") pools.push(parsePool(name, [third, ...flags]));
     else if (kind === "whole") wholes.push({ name, pool: third, off: flags.includes("off") });
     else if (kind === "spare") spare = Number(name);
+    else if (kind === "set") settings[name] = Number(third);
     else if (kind === "asked") asked.push(...name.split(","));
     else if (kind === "account") {
       const [vms] = flags;
@@ -192,6 +198,7 @@ const parseMost = (words: readonly string[]): CellText => {
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(spare === 0 ? {} : { spare }),
     ...(asked.length === 0 ? {} : { asked }),
+    ...(Object.keys(settings).length === 0 ? {} : { settings }),
     ...(children.length === 0 ? {} : { children }),
     ...(accounts.length === 0 ? {} : { accounts }),
     ...(groups.length === 0 ? {} : { groups }),
@@ -204,7 +211,7 @@ const parseMachine = (word: string, name: string, third: string, flags: readonly
   const named = (what: string): string | undefined =>
     flags.find((flag) => flag.startsWith(`${what}=`))?.slice(what.length + 1);
   const apart = named("apart") ?? null;
-  const [group, pool, offering] = [named("in"), named("of"), named("as")];
+  const [group, pool, offering, priority] = [named("in"), named("of"), named("as"), named("prio")];
   const has = (flag: string): boolean => flags.includes(flag);
   const memoryMiB = Number(third);
   if (!(memoryMiB >= 16)) throw new Error(`"${word}" needs the form vm:NAME:MEMORY, with at least 16 MiB`);
@@ -222,6 +229,7 @@ const parseMachine = (word: string, name: string, third: string, flags: readonly
     ...(group === undefined ? {} : { group }),
     ...(pool === undefined ? {} : { pool }),
     ...(offering === undefined ? {} : { offering }),
+    ...(priority === undefined ? {} : { priority: Number(priority) }),
   };
 };
 const parsePool = (name: string, flags: readonly string[]): PoolText => {
@@ -277,12 +285,13 @@ export const formatCell = (text: CellText): string => {
     ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false, ...asks }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
-      const { strict = false, group, pool, offering } = asks;
+      const { strict = false, group, pool, offering, priority } = asks;
       const wishes = [
         strict && "strict",
         group !== undefined && `in=${group}`,
         pool !== undefined && `of=${pool}`,
         offering !== undefined && `as=${offering}`,
+        priority !== undefined && `prio=${priority}`,
       ];
       const flags = [...words, scratch && "scratch", apart !== null && `apart=${apart}`, ...wishes];
       return ["vm", name, String(memoryMiB), ...flags.filter((flag) => flag !== false)].join(":");
@@ -297,6 +306,7 @@ export const formatCell = (text: CellText): string => {
     ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
     ...(spare === 0 ? [] : [`spare:${spare}`]),
     ...(asked.length === 0 ? [] : [`asked:${asked.join(",")}`]),
+    ...Object.entries(text.settings ?? {}).map(([name, amount]) => `set:${name}:${amount}`),
     ...children.map((child) => `child:${nameIn(child)} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
     ...accounts.map(({ name, state, vms }) => ["account", name, state, ...(vms === undefined ? [] : [vms])].join(":")),
     ...(allOrNone ? ["all-or-none"] : []),
@@ -382,7 +392,8 @@ const wholeHosts = ({ pools = [], wholes = [] }: CellText, ref: (name: string) =
     ]),
   ]);
 
-const wishesOf = ({ strict, group, pool, offering }: Partial<MachineText>): JsonObject => ({
+const wishesOf = ({ strict, group, pool, offering, priority }: Partial<MachineText>): JsonObject => ({
+  ...(priority === undefined ? {} : { "x.priority": priority }),
   ...(strict ? { "x.placement.dedication": "strict" } : {}),
   ...(group === undefined ? {} : { "x.placement.groups": [group] }),
   ...(pool === undefined ? {} : { "x.placement.pool": pool }),
@@ -473,7 +484,8 @@ const policyOf = ({ allOrNone, plain }: CellText): JsonObject => ({
   ...(allOrNone ? { "x.policy.deploy": "all-or-none" } : {}),
   ...(plain === true ? { "x.policy.isolation": "none" } : {}),
 });
-const haOf = ({ spare = 0, asked }: CellText): JsonObject => ({
+const haOf = ({ spare = 0, asked, settings = {} }: CellText): JsonObject => ({
+  ...Object.fromEntries(Object.entries(settings).map(([name, amount]) => [`x.ha.${name}`, amount])),
   ...(spare === 0 ? {} : { "x.ha.spareHosts": spare }),
   ...(asked === undefined ? {} : { "x.ha.investigators": [...asked] }),
 });

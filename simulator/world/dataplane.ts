@@ -202,8 +202,10 @@ export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolea
   const policy = policyOf(receiver.policies, target.cellNumber);
   const isOfSame = target.cellNumber === source.cellNumber;
   // From elsewhere only what is known to come from there is believed.
-  if (!isOfSame && place.host !== from.host && receiver.locations.get(source.desired.address)?.host !== from.host)
+  if (place.host !== from.host && receiver.locations.get(source.desired.address)?.host !== from.host) {
+    truth.tell((watcher) => watcher.dropped?.(packet));
     return false;
+  }
   const seenHere = isOfSame ? source.desired : byAddress(policy, source.desired.address);
   const takenBy = admitting(policy, seenHere, target.desired, protocol, port);
   if (takenBy === undefined) {

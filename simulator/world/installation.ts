@@ -57,6 +57,7 @@ import { PowerControllers } from "./power-controllers.ts";
 import { ServerMachine } from "./server-machine.ts";
 import { Visitors } from "./tenants.ts";
 import { Truth } from "./truth.ts";
+import { HostWatchdog } from "./watchdog.ts";
 
 /** What the world needs of a process, whatever it runs. */
 export type AnyProcess = Pick<
@@ -85,6 +86,7 @@ export interface Host {
   readonly name: HostName;
   readonly machine: HostMachine;
   readonly dataplane: Dataplane;
+  readonly watchdog: HostWatchdog;
   readonly memoryMiB: number;
   readonly cpus: number;
 }
@@ -322,7 +324,9 @@ export class Installation {
     kernel.log(machine, "power-off", { awayMs });
     kernel.network.setMachine(machine, false);
     for (const process of this.processes.values()) if (process.machine === machine) process.crash("power was lost");
-    this.hosts.get(hostName(machine))?.machine.powerOff();
+    const host = this.hosts.get(hostName(machine));
+    host?.machine.powerOff();
+    host?.watchdog.rest();
     for (const server of this.servers.values()) if (server.machine === machine) server.powerOff();
     const boot = (): void => {
       if (kernel.network.isUp(machine)) return;
@@ -394,12 +398,13 @@ export class Installation {
     const { memoryMiB } = this.history;
     const machine = new HostMachine({ host: name, kernel, truth, servers });
     const dataplane = new Dataplane(name, kernel, truth);
+    const watchdog = new HostWatchdog(name, kernel, (awayMs) => this.powerOff(name, awayMs));
     const host = hostSaid(number, memoryMiB, cpus);
     const { address } = host;
     const trouble = () => dataplane.trouble;
     const peer = number > this.history.hosts - (this.history.carriers ?? 0) ? "network" : "node";
     const modes = this.#isOnModes ? new ModeAgent({ host: name, address, peer, kernel, truth, trouble }) : null;
-    this.hosts.set(name, { name, machine, dataplane, memoryMiB, cpus });
+    this.hosts.set(name, { name, machine, dataplane, watchdog, memoryMiB, cpus });
     const wakes = new WeakMap<Life, () => void>();
     const groups = new WeakMap<Life, ReturnType<typeof passedOn>>();
     const asking = new WeakMap<Life, Neighbours>();
@@ -425,6 +430,7 @@ export class Installation {
         wake: () => wakes.get(life)?.(),
         booted: machine.booted,
         onProbes: neighbours.take,
+        onWatchdog: watchdog.open(life),
         ...(modes === null ? {} : { network: modes.offered(life, machine.booted) }),
         ...group.heard,
       });

@@ -11,15 +11,18 @@ import type { Host, Installation } from "./installation.ts";
 import { groupOf, setJoined } from "./memberships.ts";
 import { beginCare } from "./operators/caretaker.ts";
 import { adoptChild, keepNetworkConfiguration, sayPowerIsOff } from "./operators/operator.ts";
+import { Poisons } from "./poison.ts";
 import { type ControllerMode, controllerModes } from "./power-controllers.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import { sendFrom } from "./to-many.ts";
+import { type WatchdogMode, watchdogModes } from "./watchdog.ts";
 import { Wishes } from "./wishes.ts";
 
 /** Carries out the steps of a history, and takes back in the end what they broke. */
 export class Steps {
   readonly administration: Administration;
   readonly wishes: Wishes;
+  readonly poisons: Poisons;
   readonly #installation: Installation;
   /** What ends the faults that last. */
   readonly #repairs = new Set<() => void>();
@@ -31,6 +34,8 @@ export class Steps {
     const sentAway: SentAway = { hosts: new Set(), vms: new Set() };
     this.administration = new Administration(installation, sentAway);
     this.wishes = new Wishes(installation, this.administration, sentAway);
+    const { kernel, truth } = installation;
+    this.poisons = new Poisons(kernel, truth, (host, awayMs) => installation.powerOff(host, awayMs));
     if (installation.history.operator) beginCare(installation, this);
     if (installation.history.edge !== undefined) keepNetworkConfiguration(installation);
   }
@@ -320,6 +325,38 @@ const lie = ({ installation, args: [name = "", kind, ...rest] }: Performance): v
   void process.request(name.startsWith("host.") ? { kind: "status" } : { kind: "host-end", host: "h1", end: null });
 };
 
+/** Many hosts at once, by one cause: `storm h1,h2,h3 cut for 20000`. */
+const storm = (performance: Performance): void => {
+  const [hosts = "", how] = performance.args;
+  const what = word(how, ["cut", "isolate", "power-off"]);
+  for (const host of hosts.split(",")) verbs[what]?.({ ...performance, args: what === "cut" ? [host, "*"] : [host] });
+};
+
+/** A VM takes down whichever host it runs at. */
+const poison = ({ steps, installation, args: [path = ""], forMs }: Performance): void => {
+  const uid = uidOf(installation, path);
+  if (uid === null) return;
+  steps.poisons.begin(uid);
+  steps.lasting(forMs, () => steps.poisons.end(uid));
+};
+
+/** Hosts have a watchdog for a while, which does what it is there for, or nothing. */
+const watchdog = (performance: Performance): void => {
+  const { watchdog: of } = hostOf(performance);
+  of.mode = word<WatchdogMode>(performance.args[1], watchdogModes);
+  performance.steps.lasting(performance.forMs, () => {
+    of.mode = "none";
+  });
+};
+
+/** An operator has looked, as by `cells ha release`: at one VM that is held, or at the loss of many hosts. */
+const releaseHa = ({ installation, args: [path] }: Performance): void => {
+  const [cell = "", name = ""] = path?.split("/") ?? [];
+  const about = path === undefined ? {} : { cell, path: `${labelOf(cell)}/${name}` };
+  for (const process of installation.processes.values())
+    if (process.name.startsWith("ha-manager")) void process.request({ kind: "ha-release", ...about });
+};
+
 /** Drawn from a seed by `histories/generate.ts`; what each does is told in the README, Faults. */
 const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   apply: ({ steps, args: [cell = "", ...text] }) => steps.wishes.wish(cell, parseCell(text)),
@@ -380,6 +417,15 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     steps.administration.leave(host, (end) => steps.lasting(forMs, end)),
   ),
   drain,
+  reserve: ({ steps, installation, args: [name = ""], forMs }) => {
+    if (installation.history.root !== true) throw new Error(`"reserve ${name}" needs "root 1"`);
+    steps.administration.reserve(name);
+    steps.lasting(forMs, () => steps.administration.host(name, "enabled"));
+  },
+  storm,
+  poison,
+  watchdog,
+  "ha-release": releaseHa,
   move: ({ steps, args: [path = "", host = ""] }) => steps.administration.move(path, host),
   pause,
   cut,

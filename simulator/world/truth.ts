@@ -129,6 +129,8 @@ export interface TruthWatcher {
   /** The rules of its cells at a host are these. */
   rulesSet?(host: HostName, policies: Iterable<CellPolicy>): void;
   delivered?(packet: Delivered): void;
+  /** It was let out where it was sent, and is not believed where it arrives. */
+  dropped?(packet: Packet): void;
   copied?(copy: Copied): void;
   /** An instance's private address is in place at a host from now on. */
   addressPlaced?(host: HostName, address: string, instance: string): void;

@@ -1,10 +1,11 @@
 import { hostName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
 import type { Invariant } from "../invariant.ts";
-import { isHaManager } from "./said-over.ts";
+import { isHaManager, named } from "./said-over.ts";
 
 /**
  * HA asks further before it fences: what runs at a host that the HA Manager hears is not fenced, whoever was declared dead, nor
- * what runs where a storage server that it hears has beats of. The premise is a fence that begins.
+ * what runs where a storage server that it hears has beats of, as far as the operator has these asked. The premise is a fence that begins.
  */
 const lateMs = 9000;
 /** For news of a beat to arrive, and for a beat to be late on its way. */
@@ -35,8 +36,15 @@ export const freshIsNotFenced: Invariant = {
         writes.set(name, { sinceMs, lastMs: nowMs, agent: `agent.${at.server}` });
       },
     });
+    /** By manager, what it was told by the operator last. */
+    const told = new Map<string, Json>();
+    const isAsked = (who: string, investigator: string): boolean => {
+      const names = named(named(told.get(who) ?? null, "settings"), "investigators");
+      return !Array.isArray(names) || names.includes(investigator);
+    };
     kernel.watchers.push({
       stepped: (who, input) => {
+        if (input.kind === "desired" && input.key === "settings" && isHaManager(who)) told.set(who, input.value);
         if (input.kind !== "desired" || input.key !== "beat" || input.value === null) return;
         const { nowMs } = kernel.clock;
         const by = beats.get(input.from) ?? new Map<string, { sinceMs: number; lastMs: number }>();
@@ -78,15 +86,18 @@ export const freshIsNotFenced: Invariant = {
             nowMs - lastMs < steadyMs,
         );
         verdict.check(
-          !isWriting || running === undefined,
+          !isWriting || running === undefined || !isAsked(who, "export"),
           () => `${vm}.${incarnation} is fenced, and a storage server serves its requests`,
         );
         verdict.check(
-          !isBeating || running === undefined || kernel.clock.nowMs - running.startedMs < lateMs,
+          !isBeating ||
+            running === undefined ||
+            !isAsked(who, "heartbeat") ||
+            kernel.clock.nowMs - running.startedMs < lateMs,
           () => `${vm}.${incarnation} is fenced, and a storage server hears ${host}`,
         );
         verdict.check(
-          !isHeard || kernel.clock.nowMs - running.startedMs < 2000,
+          !isHeard || !isAsked(who, "host-manager") || kernel.clock.nowMs - running.startedMs < 2000,
           () => `${vm}.${incarnation} is fenced, and ${host} says that it runs`,
         );
       },

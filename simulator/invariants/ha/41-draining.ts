@@ -30,7 +30,8 @@ export const draining: Invariant = {
           const { event, fields } = effect;
           const host = fields.host as HostName;
           if (event === "host/administered") {
-            if (fields.state === "enabled") at.delete(host);
+            // One that is kept for lost VMs takes these: 39 looks at it.
+            if (fields.state === "enabled" || fields.state === "reserved") at.delete(host);
             else at.add(host);
           } else if (event === "placement/leaves") {
             const places = kept.get(text(fields.vm)) ?? new Set();

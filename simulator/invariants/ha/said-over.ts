@@ -1,3 +1,4 @@
+import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { MachineTruth, Truth } from "../../world/truth.ts";
 
@@ -14,6 +15,11 @@ export interface SaidByHa {
   /** Freed of its host by an operator, though nobody has seen that it ended. */
   readonly forced: ReadonlySet<string>;
 }
+/** Of what is no object there are none. */
+export const fieldsOf = (value: Json): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+export const named = (value: Json, name: string): Json => fieldsOf(value)[name] ?? null;
+
 /** One of several. */
 export const isHaManager = (who: string): boolean => /^ha-manager(?:\.\d+)?$/.test(who);
 type Incarnation = { readonly vm: unknown; readonly incarnation: unknown };
@@ -53,6 +59,29 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
     },
   });
   return { fencing, over, recreatable, isolated, moved, forced };
+};
+
+/** HA Managers that have paused since many hosts were lost at once, until somebody has looked. What a crash took with it was not said. */
+export const watchPauses = (kernel: Kernel): ReadonlySet<string> => {
+  const paused = new Set<string>();
+  /** Of these, those that have it on their disks. */
+  const durable = new Set<string>();
+  kernel.watchers.push({
+    stepped: (who, _input, effects) => {
+      for (const effect of effects) {
+        if (effect.kind !== "log" || !isHaManager(who)) continue;
+        if (effect.event === "ha/paused") paused.add(who);
+        if (effect.event === "ha/released" && effect.fields.vm === null)
+          for (const each of [paused, durable]) each.delete(who);
+      }
+    },
+    log: (who, event) => {
+      if (event === "ha/paused") durable.add(who);
+      if (event === "store/taken") durable.delete(who);
+      if ((event === "process/crashed" || event === "store/taken") && !durable.has(who)) paused.delete(who);
+    },
+  });
+  return paused;
 };
 
 /** An export of one of its writable disks takes writes, or has some that have not landed. */

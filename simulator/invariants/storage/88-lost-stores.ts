@@ -8,7 +8,7 @@ import type { Invariant } from "../invariant.ts";
  * taken anything back. The premise is a file or a machine that is there when a store is lost, and at every end of either.
  */
 export const lostStores: Invariant = {
-  number: 44,
+  number: 88,
   title: "a lost store destroys nothing",
   watch: ({ kernel, truth, users, installation }, verdict) => {
     const hasGrownOnly = (element: string): boolean => {

@@ -2,7 +2,7 @@ import type { Invariant } from "../invariant.ts";
 
 /** A cell's number is a part of its network identity: no cell gets that of another one which is there, nor a second one of its own. */
 export const numberOfACell: Invariant = {
-  number: 45,
+  number: 89,
   title: "a cell has the number that its controller runs with, and nobody else has it",
   watch: ({ kernel, installation }, verdict) => {
     kernel.watchers.push({

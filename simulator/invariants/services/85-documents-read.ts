@@ -6,7 +6,7 @@ import type { Invariant } from "../invariant.ts";
 
 /** What a service sends, whoever gets it reads whole: no reader refuses it, and none leaves a field out. */
 export const documentsRead: Invariant = {
-  number: 33,
+  number: 85,
   title: "every document that a service sends passes its reader as it is",
   watch: ({ kernel }, verdict) => {
     const check = (at: PeerName, verb: "desired" | "actual", from: PeerName, key: string, value: Json): void => {

@@ -18,7 +18,7 @@ const isForAll = (group: Ipv4): boolean => group === "255.255.255.255";
  * each other's guests exactly what those have joined. Counted are copies alone; packets there are many.
  */
 export const copies: Invariant = {
-  number: 36,
+  number: 87,
   title: "no copy and no packet without both rules, and a copy only for who has joined",
   watch: (view, verdict) => {
     const { truth } = view;

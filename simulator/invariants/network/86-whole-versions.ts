@@ -7,7 +7,7 @@ import type { Invariant } from "../invariant.ts";
  * each rule with an end there and no other. Which rules a version has is taken from its controller's store.
  */
 export const wholeVersions: Invariant = {
-  number: 34,
+  number: 86,
   title: "the rules at a host are those of one version, whole, of the identities that live there and no others",
   watch: ({ kernel, truth }, verdict) => {
     /** `<cell> <version>`: the rules of each that had this number; a store that was put back gives it again. */

@@ -11,7 +11,7 @@ import type { Invariant } from "../invariant.ts";
  * the HA Manager has said to be over: it may run on where nobody reaches it.
  */
 export const rulesInForce: Invariant = {
-  number: 30,
+  number: 84,
   title: "a rule that is said to be ready is in force where its cell's machines run, and one that was removed is not",
   watch: ({ kernel, truth, installation }, verdict) => {
     const said = watchHa(kernel);
