@@ -13,22 +13,23 @@ const rootName = (word: string): string => word.replace(/\bk\.c1\b/g, "k").repla
 /**
  * What makes the guards of HA worth having: machines have priorities, the operator has set how often what is tried, a host is kept for lost VMs for a while, all hosts have watchdogs where
  * some fail, the HA Manager itself crashes at any step, and somebody looks at what is held some time later. The first cell is the root cell; its settings are as preset in the end.
- * @param isAdministered it is that already
+ * `isAdministered`: it is that already; `isOwn`: the root controller's own VM is among its machines.
  */
 export const withHa = (
   steps: readonly HistoryStep[],
   random: Random,
-  size: Size & { readonly faults: readonly FaultKind[]; readonly isAdministered: boolean },
+  size: Size & { readonly faults: readonly FaultKind[]; readonly isAdministered: boolean; readonly isOwn: boolean },
 ): readonly HistoryStep[] => {
-  const { hosts, untilMs, faults, isAdministered } = size;
+  const { hosts, untilMs, faults, isAdministered, isOwn } = size;
   const renamed = isAdministered ? steps : steps.flatMap(ofRootCell);
   const set = settingsOf(random.fork("settings"));
+  const own = isOwn ? ["vm:core1:64:own"] : [];
   const priorities = random.fork("priorities");
   const withWords = renamed.map((step): HistoryStep => {
     const [verb, cell] = step.words;
     if (verb !== "apply" && verb !== "patch") return step;
     const words = step.words.map((word) => prioritized(word, priorities));
-    return { ...step, words: cell === "root" ? [...words, ...set] : words };
+    return { ...step, words: cell === "root" ? [...words, ...own, ...set] : words };
   });
   return [
     ...withWords,

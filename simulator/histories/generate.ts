@@ -76,8 +76,9 @@ export const generateHistory = ({
     ? withAdministration(steps, random.fork("administration"), { hosts, cells, untilMs })
     : steps;
   const isRooted = isAdministered || triesHa(faults);
+  const isOwn = triesHa(faults) && random.fork("own VM").chance(0.5);
   const all = triesHa(faults)
-    ? [...withHa(administered, random.fork("ha"), { hosts, cells, untilMs, faults, isAdministered })]
+    ? [...withHa(administered, random.fork("ha"), { hosts, cells, untilMs, faults, isAdministered, isOwn })]
     : [...administered];
   const patches = random.fork("patches");
   all.forEach((step, index) => {
@@ -97,6 +98,7 @@ export const generateHistory = ({
     ...haManagers,
     slices,
     ...(isRooted ? { root: true as const } : {}),
+    ...(isOwn ? { own: true as const } : {}),
     ...modes,
   };
   return { hosts, servers, cells, services, seed, memoryMiB, ...are, untilMs, steps: all };

@@ -32,6 +32,7 @@ import { oneAlert } from "./ha/42-one-alert.ts";
 import { heldUntilReleased } from "./ha/43-held-until-released.ts";
 import { fencedIsNotHeard } from "./ha/44-fenced-is-not-heard.ts";
 import { retries } from "./ha/45-retries.ts";
+import { rootControllersVm } from "./ha/46-root-controllers-vm.ts";
 import type { Invariant } from "./invariant.ts";
 import { rulesBeforePackets } from "./network/20-rules-before-packets.ts";
 import { needToKnow } from "./network/22-need-to-know.ts";
@@ -109,6 +110,7 @@ export const invariants: readonly Invariant[] = [
   heldUntilReleased,
   fencedIsNotHeard,
   retries,
+  rootControllersVm,
   spareRoom,
   takenRights,
   accountLimits,

@@ -1,11 +1,12 @@
 import { childName } from "../../core/documents/cells.ts";
 import { cellName } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
+import { ownRoles } from "./hosts/own-vm.ts";
 
 /**
  * A cell in one line, as scenarios write it and the generator makes it:
  *
- *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL][:as=OFFERING][:prio=NUMBER]   rule:FROM>TO:PORT[:udp]   all-or-none
+ *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL][:as=OFFERING][:prio=NUMBER][:own]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
  *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME[:offerings=NAME+NAME …][:images=NAME+NAME …]   whole:NAME:POOL[:off]
  *   outside:RANGE[,RANGE …]   out:NAME:SIZE   elastic:SUBNET   plain
@@ -41,6 +42,8 @@ export interface MachineText {
   readonly offering?: string;
   /** `x.priority` */
   readonly priority?: number;
+  /** The root controller's own VM. */
+  readonly own?: true;
 }
 /** An end in another cell is `CELL/NAME`. */
 export interface RuleText {
@@ -226,6 +229,7 @@ const parseMachine = (word: string, name: string, third: string, flags: readonly
     ...(has("shown") ? { shown: true } : {}),
     ...(has("scratch") ? { scratch: true } : {}),
     ...(has("strict") ? { strict: true } : {}),
+    ...(has("own") ? { own: true } : {}),
     ...(group === undefined ? {} : { group }),
     ...(pool === undefined ? {} : { pool }),
     ...(offering === undefined ? {} : { offering }),
@@ -285,9 +289,10 @@ export const formatCell = (text: CellText): string => {
     ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false, ...asks }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
-      const { strict = false, group, pool, offering, priority } = asks;
+      const { strict = false, own = false, group, pool, offering, priority } = asks;
       const wishes = [
         strict && "strict",
+        own && "own",
         group !== undefined && `in=${group}`,
         pool !== undefined && `of=${pool}`,
         offering !== undefined && `as=${offering}`,
@@ -392,7 +397,8 @@ const wholeHosts = ({ pools = [], wholes = [] }: CellText, ref: (name: string) =
     ]),
   ]);
 
-const wishesOf = ({ strict, group, pool, offering, priority }: Partial<MachineText>): JsonObject => ({
+const wishesOf = ({ strict, own, group, pool, offering, priority }: Partial<MachineText>): JsonObject => ({
+  ...(own ? { "x.data": ownRoles } : {}),
   ...(priority === undefined ? {} : { "x.priority": priority }),
   ...(strict ? { "x.placement.dedication": "strict" } : {}),
   ...(group === undefined ? {} : { "x.placement.groups": [group] }),

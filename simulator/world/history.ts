@@ -12,6 +12,7 @@ import type { Mode } from "../../model/cell/network/modes.ts";
  *   ha 1
  *   slices 1
  *   root 1
+ *   own 1
  *   edge 1
  *   carriers 2
  *   system 1
@@ -41,6 +42,8 @@ export interface History {
   readonly slices: boolean;
   /** The first cell is the root cell, whose child cells have accounts. Absent: there is none. */
   readonly root?: true;
+  /** The root controller is one of an installation, which has service VMs, its own among them (`vm:NAME:MEMORY:own`). Absent: it has none. */
+  readonly own?: true;
   /** Hosts offer the mode EDGE of Eucalyptus, and it makes the networks of so many cells, the last ones. Absent: none offers it. */
   readonly edge?: number;
   /** The last hosts are network hosts of the cluster, and its mode is MANAGED-NOVLAN in place of EDGE. Absent: none is. */
@@ -67,6 +70,7 @@ const numbers = [
   "ha",
   "slices",
   "root",
+  "own",
   "edge",
   "carriers",
   "static",
@@ -89,6 +93,7 @@ export const parseHistory = (text: string): History => {
     ha: 0,
     slices: 0,
     root: 0,
+    own: 0,
     edge: 0,
     carriers: 0,
     static: 0,
@@ -108,7 +113,8 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, edge, carriers, until } = found;
+  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, own, edge, carriers, until } =
+    found;
   const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
   const are = {
     operator: operator > 0,
@@ -116,6 +122,7 @@ export const parseHistory = (text: string): History => {
     slices: slices > 0,
     ...(ha > 1 ? { haManagers: ha } : {}),
     ...(root > 0 ? { root: true as const } : {}),
+    ...(own > 0 ? { own: true as const } : {}),
     ...(edge > 0 ? { edge } : {}),
     ...(carriers > 0 ? { carriers } : {}),
     ...(found.static > 0 ? { plain: "STATIC" as const } : found.system > 0 ? { plain: "SYSTEM" as const } : {}),
@@ -136,6 +143,7 @@ export const formatHistory = (history: History): string => {
     haManagers = 1,
     slices,
     root,
+    own,
     edge = 0,
     carriers = 0,
     plain,
@@ -153,6 +161,7 @@ export const formatHistory = (history: History): string => {
     ...(ha ? [`ha ${haManagers}`] : []),
     ...(slices ? ["slices 1"] : []),
     ...(root === true ? ["root 1"] : []),
+    ...(own === true ? ["own 1"] : []),
     ...(edge > 0 ? [`edge ${edge}`] : []),
     ...(carriers > 0 ? [`carriers ${carriers}`] : []),
     ...(plain === undefined ? [] : [`${plain.toLowerCase()} 1`]),

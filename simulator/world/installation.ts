@@ -52,12 +52,13 @@ import { Dataplane } from "./dataplane.ts";
 import { type History, modeOf } from "./history.ts";
 import { HostMachine, hostSaid } from "./host-machine.ts";
 import { hostOfPeer, takePart } from "./host-presence.ts";
+import { meansOf } from "./hosts/own-vm.ts";
+import { PowerControllers } from "./hosts/power-controllers.ts";
+import { HostWatchdog } from "./hosts/watchdog.ts";
 import { ModeAgent } from "./modes/agent.ts";
-import { PowerControllers } from "./power-controllers.ts";
 import { ServerMachine } from "./server-machine.ts";
 import { Visitors } from "./tenants.ts";
 import { Truth } from "./truth.ts";
-import { HostWatchdog } from "./watchdog.ts";
 
 /** What the world needs of a process, whatever it runs. */
 export type AnyProcess = Pick<
@@ -91,9 +92,7 @@ export interface Host {
   readonly cpus: number;
 }
 
-/** Of a host. */
-const cpus = 64;
-const firstChildNumber = 1001;
+const [cpus, firstChildNumber] = [64, 1001];
 /** A supervisor starts what has ended again after this long. */
 const restartMs = 1000;
 
@@ -494,6 +493,7 @@ export class Installation {
       presence: this.#presence,
       ...(this.history.ha ? { ha: true as const } : {}),
       ...this.#modeOf(number),
+      ...meansOf(this.history, cell),
       ...(this.history.slices ? { policyEntriesInDocument: 0 } : {}),
       ...boundPeers(services),
     } as const;

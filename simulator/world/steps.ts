@@ -7,15 +7,15 @@ import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
 import { Administration, type SentAway } from "./administration.ts";
 import { labelOf, parseCell } from "./cell-text.ts";
+import { Poisons } from "./hosts/poison.ts";
+import { type ControllerMode, controllerModes } from "./hosts/power-controllers.ts";
+import { type WatchdogMode, watchdogModes } from "./hosts/watchdog.ts";
 import type { Host, Installation } from "./installation.ts";
 import { groupOf, setJoined } from "./memberships.ts";
 import { beginCare } from "./operators/caretaker.ts";
 import { adoptChild, keepNetworkConfiguration, sayPowerIsOff } from "./operators/operator.ts";
-import { Poisons } from "./poison.ts";
-import { type ControllerMode, controllerModes } from "./power-controllers.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import { sendFrom } from "./to-many.ts";
-import { type WatchdogMode, watchdogModes } from "./watchdog.ts";
 import { Wishes } from "./wishes.ts";
 
 /** Carries out the steps of a history, and takes back in the end what they broke. */

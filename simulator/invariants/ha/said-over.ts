@@ -61,6 +61,18 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
   return { fencing, over, recreatable, isolated, moved, forced };
 };
 
+/** VMs that their hosts start again by themselves: the root controller's. Read off what hosts are told to run. */
+export const watchOwn = (kernel: Kernel): ReadonlySet<string> => {
+  const own = new Set<string>();
+  kernel.watchers.push({
+    frame: (_from, to, frame) => {
+      if (frame.frame !== "desire" || !frame.key.startsWith("vm/") || !to.startsWith("host.")) return;
+      if (named(frame.value, "restart") === "host") own.add(frame.key.slice("vm/".length));
+    },
+  });
+  return own;
+};
+
 /** HA Managers that have paused since many hosts were lost at once, until somebody has looked. What a crash took with it was not said. */
 export const watchPauses = (kernel: Kernel): ReadonlySet<string> => {
   const paused = new Set<string>();

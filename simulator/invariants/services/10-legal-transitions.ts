@@ -1,3 +1,4 @@
+import { watchOwn } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /** Stages in their order. Steps may be missing, since a crash takes the line of the log, but none is ever taken back. */
@@ -9,6 +10,7 @@ export const legalTransitions: Invariant = {
   title: "only legal state transitions",
   watch: ({ kernel }, verdict) => {
     const known = new Map<string, { readonly at: number; readonly incarnation: number }>();
+    const byHost = watchOwn(kernel);
     kernel.watchers.push({
       log: (who, event, { vm, stage, incarnation, why }) => {
         // An older store knows earlier stages; after a disaster all controllers go on from such ones.
@@ -28,7 +30,8 @@ export const legalTransitions: Invariant = {
         known.set(key, { at, incarnation: Number(incarnation) });
         if (before === undefined) return;
         const isForward =
-          before.incarnation < Number(incarnation) || (before.incarnation === incarnation && before.at <= at);
+          before.incarnation < Number(incarnation) ||
+          (before.incarnation === incarnation && (before.at <= at || byHost.has(String(vm))));
         verdict.check(
           at >= 0 && isForward,
           () => `${key} went from ${stages[before.at]} of ${before.incarnation} to ${stage} of ${incarnation}`,

@@ -1,7 +1,7 @@
-import { type WatchdogWord, watchdogSeconds } from "../../host/heartbeat/watchdog.ts";
-import type { HostName } from "../../model/cell/identifiers.ts";
-import type { Kernel } from "../kernel/kernel.ts";
-import type { Life } from "../kernel/process.ts";
+import { type WatchdogWord, watchdogSeconds } from "../../../host/heartbeat/watchdog.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Life } from "../../kernel/process.ts";
 
 /** `none`: the host has none; `works`: it resets the host; `dead`: it counts and does nothing, as one of software whose kernel stands still. */
 export const watchdogModes = ["none", "works", "dead"] as const;

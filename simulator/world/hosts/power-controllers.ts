@@ -1,13 +1,13 @@
-import type { PowerAction, PowerReading } from "../../core/ha/power/controller.ts";
-import { type DueEnd, endToSay } from "../../core/ha/power/ends.ts";
-import type { DueOrder } from "../../core/ha/power/orders.ts";
-import type { EndAnswer } from "../../core/presence/group/end.ts";
-import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
-import { type CarriedOut, carryOut } from "../../runtime/ha/carry-out.ts";
-import type { Kernel } from "../kernel/kernel.ts";
-import type { Life } from "../kernel/process.ts";
-import type { Random } from "../kernel/random.ts";
+import type { PowerAction, PowerReading } from "../../../core/ha/power/controller.ts";
+import { type DueEnd, endToSay } from "../../../core/ha/power/ends.ts";
+import type { DueOrder } from "../../../core/ha/power/orders.ts";
+import type { EndAnswer } from "../../../core/presence/group/end.ts";
+import { type HostName, hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { type CarriedOut, carryOut } from "../../../runtime/ha/carry-out.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Life } from "../../kernel/process.ts";
+import type { Random } from "../../kernel/random.ts";
 
 /**
  * Management controllers of hosts, and what the HA Manager's edge does with them (`runtime/ha/power.ts`, `host/power/power-hand.ts`):

@@ -1,6 +1,6 @@
-import type { Uid } from "../../model/cell/identifiers.ts";
-import type { Kernel } from "../kernel/kernel.ts";
-import type { MachineTruth, Truth } from "./truth.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { MachineTruth, Truth } from "../truth.ts";
 
 /** So long a machine that takes its host down runs there, at least and at most, and so long its host is away. */
 const [soonestMs, latestMs] = [1500, 6000];
