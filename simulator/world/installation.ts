@@ -394,12 +394,11 @@ export class Installation {
   #addHost(number: number): void {
     const { kernel, truth, servers } = this;
     const name = hostName(`h${number}`);
-    const { memoryMiB } = this.history;
     const machine = new HostMachine({ host: name, kernel, truth, servers });
     const dataplane = new Dataplane(name, kernel, truth);
     const watchdog = new HostWatchdog(name, kernel, (awayMs) => this.powerOff(name, awayMs));
-    const host = hostSaid(number, memoryMiB, cpus);
-    const { address } = host;
+    const host = hostSaid(number, this.history.memoryMiB, cpus);
+    const { address, memoryMiB } = host;
     const trouble = () => dataplane.trouble;
     const peer = number > this.history.hosts - (this.history.carriers ?? 0) ? "network" : "node";
     const modes = this.#isOnModes ? new ModeAgent({ host: name, address, peer, kernel, truth, trouble }) : null;
@@ -407,7 +406,6 @@ export class Installation {
     const wakes = new WeakMap<Life, () => void>();
     const groups = new WeakMap<Life, ReturnType<typeof passedOn>>();
     const asking = new WeakMap<Life, Neighbours>();
-    const pause = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
     /** The kernel of a machine answers whatever runs on it, as long as both ways are open. */
     const answer = async (life: Life, { host, mac: at, machines = [] }: DesiredProbe): Promise<CameBack> => {
       await pause(life, answerMs);
@@ -505,6 +503,7 @@ export class Installation {
 }
 
 const hex = (value: number): string => value.toString(16).padStart(2, "0");
+const pause = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
 /** From a question on the network to what came back. */
 const answerMs = 1200;
 /** More than these begin as a running installation would be. */

@@ -1,5 +1,6 @@
 import { hostName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
 import type { Invariant } from "../invariant.ts";
 import { isHaManager, named } from "./said-over.ts";
 
@@ -36,15 +37,9 @@ export const freshIsNotFenced: Invariant = {
         writes.set(name, { sinceMs, lastMs: nowMs, agent: `agent.${at.server}` });
       },
     });
-    /** By manager, what it was told by the operator last. */
-    const told = new Map<string, Json>();
-    const isAsked = (who: string, investigator: string): boolean => {
-      const names = named(named(told.get(who) ?? null, "settings"), "investigators");
-      return !Array.isArray(names) || names.includes(investigator);
-    };
+    const isAsked = watchAsked(kernel);
     kernel.watchers.push({
       stepped: (who, input) => {
-        if (input.kind === "desired" && input.key === "settings" && isHaManager(who)) told.set(who, input.value);
         if (input.kind !== "desired" || input.key !== "beat" || input.value === null) return;
         const { nowMs } = kernel.clock;
         const by = beats.get(input.from) ?? new Map<string, { sinceMs: number; lastMs: number }>();
@@ -66,15 +61,13 @@ export const freshIsNotFenced: Invariant = {
         }
         if (event === "peer/unreachable") inStep.delete(`${who} ${fields.peer}`);
         if (event !== "ha/step" || fields.step !== "Fencing") return;
-        const { vm, incarnation, host } = fields;
+        const [{ vm, incarnation, host }, { nowMs }] = [fields, kernel.clock];
         const running = [...truth.machines].find((each) => each.vm === vm && each.incarnation === incarnation);
         // Its manager has to run for long enough to have said what is there.
-        const manager = installation.managers.get(hostName(String(host)));
-        const isHeard = inStep.has(`${who} host.${host}`) && manager?.state != null && running !== undefined;
-        const { nowMs } = kernel.clock;
+        const manages = installation.managers.get(hostName(String(host)))?.state != null;
+        const isHeard = inStep.has(`${who} host.${host}`) && manages && running !== undefined;
         const isBeating = [...(beats.get(`host.${host}`) ?? [])].some(
-          ([agent, { sinceMs, lastMs }]) =>
-            inStep.has(`${who} ${agent}`) && nowMs - sinceMs > slackMs && nowMs - lastMs < lateMs - slackMs,
+          ([agent, beat]) => inStep.has(`${who} ${agent}`) && isSteady(beat, nowMs),
         );
         const isWriting = [...writes].some(
           ([name, { sinceMs, lastMs, agent }]) =>
@@ -105,3 +98,20 @@ export const freshIsNotFenced: Invariant = {
     return undefined;
   },
 };
+
+const isSteady = ({ sinceMs, lastMs }: { readonly sinceMs: number; readonly lastMs: number }, nowMs: number): boolean =>
+  nowMs - sinceMs > slackMs && nowMs - lastMs < lateMs - slackMs;
+
+/** Whether a manager asks an investigator, by what the operator has told it last. */
+function watchAsked(kernel: Kernel): (who: string, investigator: string) => boolean {
+  const told = new Map<string, Json>();
+  kernel.watchers.push({
+    stepped: (who, input) => {
+      if (input.kind === "desired" && input.key === "settings" && isHaManager(who)) told.set(who, input.value);
+    },
+  });
+  return (who, investigator) => {
+    const names = named(named(told.get(who) ?? null, "settings"), "investigators");
+    return !Array.isArray(names) || names.includes(investigator);
+  };
+}

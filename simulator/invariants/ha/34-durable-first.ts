@@ -1,5 +1,6 @@
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
 import type { Invariant } from "../invariant.ts";
 import { incarnationOf, isHaManager, named } from "./said-over.ts";
 
@@ -22,12 +23,7 @@ export const durableFirst: Invariant = {
   watch: ({ kernel, installation }, verdict) => {
     /** By manager and incarnation, the step that it was at last; null: it was lost with what was not durable, or ended. */
     const at = new Map<string, string>();
-    /** By manager and incarnation, the steps that were ever written, durable or not. */
-    const written = new Map<string, string[]>();
-    /** By manager, records that it has let go since. */
-    const gone = new Map<string, Set<string>>();
-    /** Fences that it asks for by itself: what somebody else has it say is no matter of this. */
-    const asked = new Set<string>();
+    const { written, gone, asked } = watchWrites(kernel);
     const stored = (who: string, key: string): Json =>
       installation.processes.get(peerName(who))?.disk.read(`own/${key}`) ?? null;
     const isGone = (who: string, key: string): boolean => gone.get(who)?.has(key) === true;
@@ -47,25 +43,6 @@ export const durableFirst: Invariant = {
     const isLetGo = (who: string, vm: unknown, incarnation: unknown): boolean =>
       isGone(who, `item/${vm}/${incarnation}`) || isGone(who, `work/${vm}/${incarnation}`);
     kernel.watchers.push({
-      stepped: (who, _input, effects) => {
-        if (!isHaManager(who)) return;
-        const keys = gone.get(who) ?? new Set<string>();
-        gone.set(who, keys);
-        for (const effect of effects) {
-          if (effect.kind === "desire" && effect.key.startsWith("fence/") && effect.value !== null)
-            asked.add(`${who} ${effect.key}.${named(effect.value, "incarnation")}`);
-          if (effect.kind !== "write") continue;
-          if (effect.value === null) keys.add(effect.key);
-          else keys.delete(effect.key);
-          const [kind, vm, incarnation] = effect.key.split("/");
-          const step = named(effect.value, "step");
-          if ((kind !== "item" && kind !== "work") || step === null) continue;
-          const name = `${who} ${incarnationOf({ vm, incarnation })}`;
-          const steps = written.get(name) ?? [];
-          if (steps.at(-1) !== step) steps.push(String(step));
-          written.set(name, steps);
-        }
-      },
       log: (who, event, { vm, incarnation, step, host, boot }) => {
         if (!isHaManager(who)) return;
         const name = `${who} ${incarnationOf({ vm, incarnation })}`;
@@ -115,3 +92,35 @@ export const durableFirst: Invariant = {
     return undefined;
   },
 };
+
+/** What managers write and ask for, durable or not. */
+function watchWrites(kernel: Kernel) {
+  /** By manager and incarnation, the steps that were ever written. */
+  const written = new Map<string, string[]>();
+  /** By manager, records that it has let go since. */
+  const gone = new Map<string, Set<string>>();
+  /** Fences that it asks for by itself: what somebody else has it say is no matter of this. */
+  const asked = new Set<string>();
+  kernel.watchers.push({
+    stepped: (who, _input, effects) => {
+      if (!isHaManager(who)) return;
+      const keys = gone.get(who) ?? new Set<string>();
+      gone.set(who, keys);
+      for (const effect of effects) {
+        if (effect.kind === "desire" && effect.key.startsWith("fence/") && effect.value !== null)
+          asked.add(`${who} ${effect.key}.${named(effect.value, "incarnation")}`);
+        if (effect.kind !== "write") continue;
+        if (effect.value === null) keys.add(effect.key);
+        else keys.delete(effect.key);
+        const [kind, vm, incarnation] = effect.key.split("/");
+        const step = named(effect.value, "step");
+        if ((kind !== "item" && kind !== "work") || step === null) continue;
+        const name = `${who} ${incarnationOf({ vm, incarnation })}`;
+        const steps = written.get(name) ?? [];
+        if (steps.at(-1) !== step) steps.push(String(step));
+        written.set(name, steps);
+      }
+    },
+  });
+  return { written, gone, asked };
+}

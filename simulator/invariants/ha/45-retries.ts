@@ -1,4 +1,5 @@
 import type { Json } from "../../../model/json/json.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
 import type { Invariant } from "../invariant.ts";
 import { incarnationOf, isHaManager, named } from "./said-over.ts";
 
@@ -24,12 +25,7 @@ export const retries: Invariant = {
   number: 45,
   title: "retries keep to the settings",
   watch: ({ kernel }, verdict) => {
-    /** By manager, what it was told last. */
-    const told = new Map<string, Json>();
-    const setting = (who: string, name: Name): number => {
-      const said = named(named(told.get(who) ?? null, "settings"), name);
-      return typeof said === "number" ? said : presets[name];
-    };
+    const setting = watchSettings(kernel);
     const types = new Map<string, string>();
     /** By manager and VM, when it was started elsewhere. */
     const restarts = new Map<string, number[]>();
@@ -56,8 +52,10 @@ export const retries: Invariant = {
         ([other, atMs]) => other !== host && other.startsWith(`${who} `) && nowMs - atMs < orderMs - slackMs,
       );
       open.set(host, nowMs);
-      const workers = setting(who, "haWorkers");
-      verdict.check(underWay.length < workers, () => `${who} asks for ${underWay.length + 1} powers at once`);
+      verdict.check(
+        underWay.length < setting(who, "haWorkers"),
+        () => `${who} asks for ${underWay.length + 1} powers at once`,
+      );
       if (named(order, "action") !== "off") return;
       const cut = `${host} ${named(order, "boot")}`;
       const sinceMs = nowMs - (cutMs.get(cut) ?? Number.NEGATIVE_INFINITY);
@@ -70,7 +68,6 @@ export const retries: Invariant = {
     kernel.watchers.push({
       stepped: (who, input, effects) => {
         if (!isHaManager(who)) return;
-        if (input.kind === "desired" && input.key === "settings") told.set(who, input.value);
         if (input.kind === "request" && named(input.request, "kind") === "ha-power-read")
           open.delete(`${who} ${named(input.request, "host")}`);
         for (const effect of effects) {
@@ -90,12 +87,8 @@ export const retries: Invariant = {
         }
       },
       log: (who, event, { vm, incarnation, step, type, cell }) => {
-        if (event === "process/crashed" || event === "store/taken")
-          for (const key of open.keys()) if (key.startsWith(`${who} `)) open.delete(key);
-        if (event === "process/crashed") told.delete(who);
-        if (event === "store/taken")
-          for (const each of [restarts, cutMs])
-            for (const key of each.keys()) if (key.startsWith(`${who} `)) each.delete(key);
+        if (event === "process/crashed" || event === "store/taken") forget(who, open);
+        if (event === "store/taken") forget(who, restarts, cutMs);
         if (!isHaManager(who)) return;
         const name = `${who} ${incarnationOf({ vm, incarnation })}`;
         if (event === "ha/scheduled") {
@@ -113,3 +106,24 @@ export const retries: Invariant = {
     return undefined;
   },
 };
+
+function forget(who: string, ...all: readonly Map<string, unknown>[]): void {
+  for (const each of all) for (const key of each.keys()) if (key.startsWith(`${who} `)) each.delete(key);
+}
+
+/** What a manager was told last, or as it is preset. */
+function watchSettings(kernel: Kernel): (who: string, name: Name) => number {
+  const told = new Map<string, Json>();
+  kernel.watchers.push({
+    stepped: (who, input) => {
+      if (isHaManager(who) && input.kind === "desired" && input.key === "settings") told.set(who, input.value);
+    },
+    log: (who, event) => {
+      if (event === "process/crashed") told.delete(who);
+    },
+  });
+  return (who, name) => {
+    const said = named(named(told.get(who) ?? null, "settings"), name);
+    return typeof said === "number" ? said : presets[name];
+  };
+}
