@@ -176,6 +176,28 @@ const fenceIsHeldBack = async (t: Testbed, context: TestContext, vm: lab.Machine
   await untilBack(t, writer);
 };
 
+/**
+ * A machine that is host and storage server is gone whole, with the only copy of what its VM writes. That waits for the server, and says so;
+ * as soon as it is there again the VM is fenced, and starts elsewhere.
+ */
+const serverGoesWithHost = async (t: Testbed, vm: lab.Machine): Promise<void> => {
+  const writer = await writerOf(t, vm);
+  const { host, server } = writer;
+  await lab.cutPowerOf(t, host);
+  await t.stop(server);
+  assert.ok((await lab.signalExports(t, server, "KILL")) > 0);
+  for (const member of [host, server]) await setLink(t, member, "down");
+  await untilDeclared(t, writer);
+  await untilFencing(t, writer, "storage", new RegExp(server));
+  const said = await lab.untilSaid(t, vm, new RegExp(`${host} |${server}`));
+  assert.notEqual(said?.phase, "ready");
+  assert.deepEqual(await runsAt(t, writer), [], "what has no other copy waits for its server");
+  await setLink(t, server, "up");
+  await t.start(server);
+  await untilElsewhere(t, writer);
+  await untilBack(t, writer);
+};
+
 /** One after the other. Begins and ends with both machines running, and the first one writing. */
 export const storageLosses = async (t: Testbed, context: TestContext): Promise<void> => {
   const [one, two] = lab.machines;
@@ -186,6 +208,7 @@ export const storageLosses = async (t: Testbed, context: TestContext): Promise<v
   const least = await lab.durable(t, one);
   await serversAreCutOff(t, one);
   await fenceIsHeldBack(t, context, two);
+  await serverGoesWithHost(t, two);
   await lab.untilReady(t, one);
   await lab.assertWritten(t, one, least);
 };
