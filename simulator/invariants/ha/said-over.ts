@@ -40,20 +40,32 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
   const isolated = new Set<string>();
   const moved = new Set<string>();
   const forced = new Set<string>();
+  /** Words that something is over, as managers want them said; they count once somebody hears them. */
+  const meant = new Set<string>();
   kernel.watchers.push({
     // Also of a step whose process crashes behind its commit.
-    stepped: (_who, _input, effects) => {
+    stepped: (who, _input, effects) => {
       for (const effect of effects) {
+        if (isHaManager(who) && effect.kind === "publish" && effect.key.includes("/over/"))
+          meant.add(`${who} ${effect.key} ${named(effect.value, "incarnation")}`);
+        if (isHaManager(who) && effect.kind === "log" && effect.event === "ha/step" && effect.fields.step === "Fencing")
+          fencing.add(incarnationOf({ vm: effect.fields.vm, incarnation: effect.fields.incarnation }));
         const ended =
           effect.kind !== "log" ? undefined : { "vm/moves": moved, "vm/forced": forced }[effect.event as string];
         if (effect.kind !== "log" || ended === undefined) continue;
         ended.add(incarnationOf({ vm: effect.fields.vm, incarnation: effect.fields.incarnation }));
       }
     },
-    log: (who, event, { vm, incarnation, step, by }) => {
+    frame: (from, _to, frame) => {
+      if (frame.frame !== "actual" || !frame.key.includes("/over/") || frame.value === null) return;
+      const [vm, incarnation] = [named(frame.value, "vm"), named(frame.value, "incarnation")];
+      if (!meant.has(`${from} ${frame.key} ${incarnation}`)) return;
+      over.add(incarnationOf({ vm, incarnation }));
+      if (named(frame.value, "by") === "recreatable") recreatable.add(incarnationOf({ vm, incarnation }));
+    },
+    log: (who, event, { vm, incarnation, by }) => {
       if (event === "host/isolated") isolated.add(incarnationOf({ vm, incarnation }));
       if (!isHaManager(who)) return;
-      if (event === "ha/step" && step === "Fencing") fencing.add(incarnationOf({ vm, incarnation }));
       if (event === "ha/over") over.add(incarnationOf({ vm, incarnation }));
       if (event === "ha/over" && by === "recreatable") recreatable.add(incarnationOf({ vm, incarnation }));
     },

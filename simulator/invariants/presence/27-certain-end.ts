@@ -1,9 +1,10 @@
 import type { MachineTruth } from "../../world/truth.ts";
+import { watchOwn } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
  * A VM whose host's power was said to be off starts somewhere, which may be there again: and nothing of it runs anywhere
- * then, nor does an earlier incarnation ever start beside it. The premise is a VM that was lost with its host, of which that
+ * then, nor does an earlier incarnation ever start beside it; the one that its host starts again keeps its own. The premise is a VM that was lost with its host, of which that
  * was said.
  */
 export const certainEnd: Invariant = {
@@ -13,6 +14,7 @@ export const certainEnd: Invariant = {
     /** Host → machines that were lost with its power. */
     const lost = new Map<string, Map<string, MachineTruth>>();
     const ended = new Map<string, MachineTruth>();
+    const byHost = watchOwn(kernel);
     kernel.watchers.push({
       log: (who, event, fields) => {
         if (!who.startsWith("presence.") || event !== "presence/power-off") return;
@@ -32,7 +34,7 @@ export const certainEnd: Invariant = {
         if (before === undefined) return;
         const other = [...truth.machines].find((each) => each !== machine && each.vm === vm);
         verdict.check(
-          other === undefined && incarnation > before.incarnation,
+          other === undefined && (incarnation > before.incarnation || byHost.has(vm)),
           () =>
             `${vm}.${incarnation} started at ${host}: ` +
             (other === undefined
