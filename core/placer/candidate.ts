@@ -167,7 +167,7 @@ export interface Asker {
   /** Where a host stands, by names from the zone down; undefined: in no place that has a name. */
   readonly clusterOf: (host: HostName) => string | undefined;
   /** That VM at the host holds none of its groups there. */
-  readonly isEmptied: (host: HostName, vm: Uid) => boolean;
+  readonly isEmptied: (host: HostName, vm: Uid, kind: GroupKind) => boolean;
 }
 export const nobody: Asker = {
   account: null,

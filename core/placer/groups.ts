@@ -90,17 +90,25 @@ export function membershipsIn(
     if (members === undefined) return [{ name, kind, homes }];
     for (const cell of asker.ours)
       for (const { vm: other, host } of members.get(cell) ?? [])
-        if (other !== vm && !asker.isEmptied(host, other)) homes.set(host, (homes.get(host) ?? 0) + 1);
+        if (other !== vm && !asker.isEmptied(host, other, kind)) homes.set(host, (homes.get(host) ?? 0) + 1);
     return [{ name, kind, homes }];
   });
 }
 
 /**
- * A VM is not held at a host: that was declared dead, or what is there leaves it; or it is not heard, and the next incarnation, which has no place there,
- * is asked for. The last word of such a host would hold a whole group there until it is declared dead.
+ * A VM holds none of its group at a host: that was declared dead, or what is there leaves it; or it is not heard, and the VM, which is asked for, has no place
+ * there any more. The last word of such a host would hold a whole group there until it is declared dead. Those that stand together are where they have their
+ * places, whatever a host says of one that was there before; those that keep apart keep away from both.
  */
-export function isEmptied({ hosts, wanted, reservations }: PlacerState, host: string, vm: Uid): boolean {
+export function isEmptied(
+  { hosts, wanted, reservations, next }: PlacerState,
+  host: string,
+  vm: Uid,
+  kind: GroupKind,
+): boolean {
   const { died = null, closed, reachable = false } = hosts.get(peerName(`host.${hostName(host)}`)) ?? {};
   if (died !== null || closed === "maintenance") return true;
-  return !reachable && wanted.has(vm) && reservations.get(vm)?.host !== host;
+  const has = reservations.get(vm)?.host;
+  if (kind === "host affinity" && has !== undefined && has !== host && next.get(vm)?.host !== host) return true;
+  return !reachable && wanted.has(vm) && has !== host;
 }

@@ -173,7 +173,7 @@ export function askerOf(state: PlacerState, client: PeerName): Asker {
     mayClaim: () => claimsLeft(state, 1) > 0,
     groupNamed: (name) => groupNamed(state, name, ours),
     clusterOf: (host) => state.hosts.get(peerName(`host.${host}`))?.marks?.cluster,
-    isEmptied: (host, vm) => isEmptied(state, host, vm),
+    isEmptied: (host, vm, kind) => isEmptied(state, host, vm, kind),
   };
 }
 const rootController = peerName(`controller.${rootCell}`);

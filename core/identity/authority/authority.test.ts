@@ -402,6 +402,11 @@ test("what stands at the way in has its name for the outside in its next certifi
   world.desire(root, "entrance/primary", { address: "10.0.0.40", zone: "cloud.example.org" });
   assert.deepEqual(world.published.get("entrance/primary"), { address: "10.0.0.40" }, "hosts need no more");
   assert.deepEqual(found(renew(caas)), ["10.0.0.40", "caas.cloud.example.org"]);
+  // An operator's own certificate for the page may be of the gateway's name, and the installation's own names come before that.
+  const gateway = enrolment(hex("7"), "primary", [["gateway", "gateway"]], later);
+  const its = gateway.grants.map((grant) => ({ ...grant, addresses: ["10.0.0.40"] }));
+  world.desireEnrolment(primary, "w", { ...gateway, grants: its });
+  assert.deepEqual(found(enrol(hex("7"), hex("6"))), ["10.0.0.40"]);
   // Nobody else's certificate has a name there, wherever he is.
   const theirs = enrolment(other, "shop", [["controller.shop", "controller"]], later);
   world.desireEnrolment(root, "s", theirs);

@@ -413,10 +413,14 @@ const issue = (state: AuthorityState, of: IdentityGrant & { readonly cell: strin
   const validToMs = Math.ceil((now.wallMs + lifetimeMs) / 1000) * 1000;
   return { name, role, addresses: [...addresses, ...namesOutside(state, of)], cell, validFromMs, validToMs };
 };
-/** Clients outside know what stands at the way in by its name there. It comes with the next certificate, as another address does. */
+/**
+ * Clients outside know a personality at the way in by its name there. It comes with the next certificate, as another address does. The gateway's is left
+ * to a certificate of the operator's own, which browsers trust: by a name in this one nobody would be shown that any more.
+ */
 function namesOutside({ entrances }: AuthorityState, of: IdentityGrant & { readonly cell: string }): readonly string[] {
   const { address, zone } = entrances.get(of.cell) ?? {};
-  return address === undefined || zone === undefined || !isEntrance(of, address) ? [] : [doorName(of.role, zone)];
+  const isDoor = of.role !== "gateway" && address !== undefined && isEntrance(of, address);
+  return zone === undefined || !isDoor ? [] : [doorName(of.role, zone)];
 }
 
 /** Counted always, logged once a minute for each reason: whoever guesses tokens cannot fill the disk. */

@@ -181,9 +181,10 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       // Whose an address is says the bridge where it holds taps to theirs; elsewhere, on a network host, whose traffic is counted.
       if (plan.taps.length === 0) flows.note(of(plan, "filter"), found.iptables);
       const filters = await iptables.apply(of(plan, "filter"), found.iptables, allTables(plan).iptables);
-      await flows.apply(plan, null);
+      const forgets = await flows.apply(plan, null).catch((error: Error) => error);
       next(async () => ({ ...found, iptables: filters }));
       left = await destroySets(run, staleSets(found.sets, allSets(plan)));
+      if (forgets instanceof Error) throw forgets;
       if (parts.length > 0) throw new PartlyFailed(new Map(parts));
     },
     async addressing(plan, found) {
@@ -195,12 +196,14 @@ export function createPlanDriver(options: PlanDriverOptions): PlanDriver {
       flows.note(allTables(plan).ebtables, found.ebtables);
       await iptables.apply(of(plan, "nat"), found.iptables, allTables(plan).iptables);
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
-      await flows.apply(plan, of(plan, "nat"));
+      // What is kept may be much, and keeps nothing else from being in place.
+      const forgets = await flows.apply(plan, of(plan, "nat")).catch((error: Error) => error);
       await applyAddresses(run, { added: changes.added, removed: [] }, options.left);
       const again = announcer.failedOf(plan.addresses);
       announcer.announce([...changes.added.filter(({ announced }) => announced), ...again]);
       // A server hears at devices that have their addresses.
       await dhcp.apply(plan.dhcp, dhcpUser, found.dhcp);
+      if (forgets instanceof Error) throw forgets;
     },
     deviations(plan, found) {
       const all = allTables(plan);

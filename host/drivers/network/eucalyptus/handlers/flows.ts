@@ -27,17 +27,17 @@ function holdersOf(rules: readonly string[], forms: readonly RegExp[]): Holders 
 }
 const differing = (before: Holders, now: Holders): readonly string[] =>
   [...new Set([...before.keys(), ...now.keys()])].filter((address) => before.get(address) !== now.get(address));
+/** @param before rules as they are printed */
+export const isTranslatedOtherwise = (before: readonly string[], now: readonly string[]): boolean =>
+  differing(holdersOf(before, [translated]), holdersOf(now, [translated])).length > 0;
 /**
- * Addresses which another has now, or nobody any more, or somebody for the first time. Where no machine's were held before, the mode has just come to
- * this machine, and connections live on.
+ * Instances' addresses which another has now, or nobody any more, or somebody for the first time. Where nobody's were held before, the mode has just come
+ * to this machine, and connections live on.
  * @param before rules as they are printed
  */
 export function changedAddresses(before: readonly string[], now: readonly string[]): readonly string[] {
   const heldBefore = holdersOf(before, held);
-  return [
-    ...differing(holdersOf(before, [translated]), holdersOf(now, [translated])),
-    ...(heldBefore.size === 0 ? [] : differing(heldBefore, holdersOf(now, held))),
-  ];
+  return heldBefore.size === 0 ? [] : differing(heldBefore, holdersOf(now, held));
 }
 const rulesOf = (tables: readonly Table[]): readonly string[] =>
   tables.flatMap(({ chains }) =>
@@ -59,8 +59,7 @@ function* flowsOf(listed: string): Iterable<Flow> {
   ))
     yield { from, to, answersFrom, answersTo };
 }
-/** Of what is translated otherwise than by now. @param managed with ranges of addresses that are nobody's where no rule translates them */
-function* mistranslated(
+function* mistranslatedBy(
   { from, to, answersFrom, answersTo }: Flow,
   translations: Holders,
   isOurs: (address: string) => boolean,
@@ -73,37 +72,49 @@ function* mistranslated(
 }
 const metadata = formatIpv4(metadataAddress);
 /**
- * What `conntrack` is told to forget: a line for each pair of addresses that are translated otherwise by now, and of changed ones all that there is.
+ * What `conntrack` is told to forget, since it is translated otherwise by now: a line for each pair of addresses.
  * @param listed by `conntrack -L`
- * @param translations null: they are not written yet
+ * @param managed with ranges of addresses that are nobody's where no rule translates them
  */
-export function forgotten(
-  listed: string,
-  managed: LocalPlan["managed"],
-  translations: Holders | null,
-  changed: ReadonlySet<string>,
-): readonly string[] {
+export function mistranslated(listed: string, managed: LocalPlan["managed"], translations: Holders): readonly string[] {
   const ranges = managed.flatMap((each) => each.ranges);
   const isOurs = (text: string): boolean => {
     const address = parseIpv4(text) ?? -1;
     return text !== metadata && ranges.some(({ first, last }) => first <= address && address <= last);
   };
   const lines = new Set<string>();
-  for (const flow of flowsOf(listed)) {
-    if (translations !== null) for (const line of mistranslated(flow, translations, isOurs)) lines.add(line);
-    for (const address of Object.values(flow))
-      if (changed.has(address)) for (const side of ["-s", "-d", "-r", "-q"]) lines.add(`-D ${side} ${address}`);
-  }
+  for (const flow of flowsOf(listed)) for (const line of mistranslatedBy(flow, translations, isOurs)) lines.add(line);
   return [...lines];
 }
+/** The same of all that is kept of addresses, by each of them. */
+export function keptOf(listed: string, addresses: ReadonlySet<string>): ReadonlyMap<string, ReadonlySet<string>> {
+  const kept = new Map<string, Set<string>>();
+  for (const flow of flowsOf(listed))
+    for (const address of new Set(Object.values(flow)))
+      if (addresses.has(address)) {
+        const lines = kept.get(address) ?? new Set();
+        kept.set(address, lines.add(`-D ${sideOf(flow, address)} ${address}`));
+      }
+  return kept;
+}
+const sideOf = ({ from, to, answersFrom }: Flow, address: string): string =>
+  address === from ? "-s" : address === to ? "-d" : address === answersFrom ? "-r" : "-q";
 
-/** Takes what is kept of addresses that have changed; what could not be taken is tried again with the next call. */
+/** The kernel's table is gone through for each line: so many entries in one call, some seconds. */
+const mostEntries = 2_000_000;
+const linesFor = (entries: number): number => Math.max(4, Math.floor(mostEntries / Math.max(1, entries)));
+
+/**
+ * Takes what is kept of addresses that have changed. What could not be taken is tried again with the next call; a process that begins looks at elastic
+ * addresses alone, since of others nothing shows whose a connection was.
+ */
 export class FlowHandler {
   readonly #run: Run;
   readonly #directory: string;
+  /** Instances' addresses of which all goes. */
   readonly #owed = new Set<string>();
-  /** What became of addresses before this process began is seen by what is kept alone. */
-  #isFirst = true;
+  /** Translations have changed since they were compared with what is kept. */
+  #isLookDue = true;
 
   /** @param directory of the file by which it says what goes; made where it is missing */
   constructor(run: Run, directory: string) {
@@ -114,18 +125,33 @@ export class FlowHandler {
   note(tables: readonly Table[], found: Printed): void {
     const names = new Set(tables.map(({ name }) => name));
     const before = [...found].flatMap(([name, rules]) => (names.has(name.split(" ")[0] ?? "") ? rules : []));
-    for (const address of changedAddresses(before, rulesOf(tables))) this.#owed.add(address);
+    const now = rulesOf(tables);
+    if (isTranslatedOtherwise(before, now)) this.#isLookDue = true;
+    for (const address of changedAddresses(before, now)) this.#owed.add(address);
   }
-  /** Once rules are written. @param translating tables by which addresses are translated; null: they are not written yet */
+  /**
+   * Once rules are written. Where the kernel keeps much, one call takes no more than it can: others wait for it.
+   * @param translating tables by which addresses are translated; null: they are not written yet
+   */
   async apply({ managed }: Pick<LocalPlan, "managed">, translating: readonly Table[] | null): Promise<void> {
-    if (this.#owed.size === 0 && !(this.#isFirst && translating !== null)) return;
-    const translations = translating === null ? null : translationsOf(translating);
-    // Of those that are translated, what is as it should be lives on.
-    const changed = new Set([...this.#owed].filter((address) => translations?.has(address) !== true));
-    const lines = forgotten(await this.#run("conntrack", ["-L"]), managed, translations, changed);
+    const looks = this.#isLookDue && translating !== null;
+    if (this.#owed.size === 0 && !looks) return;
+    const listed = await this.#run("conntrack", ["-L"]);
+    const wrong = looks ? mistranslated(listed, managed, translationsOf(translating)) : [];
+    const kept = keptOf(listed, this.#owed);
+    const most = linesFor(listed.split("\n").length);
+    const lines = wrong.slice(0, most);
+    const done = [...this.#owed].filter((address) => {
+      const own = kept.get(address) ?? [];
+      const isTaken = lines.length + [...own].length <= most;
+      if (isTaken) lines.push(...own);
+      return isTaken;
+    });
     if (lines.length > 0) await this.#forget(lines);
-    this.#owed.clear();
-    if (translations !== null) this.#isFirst = false;
+    for (const address of done) this.#owed.delete(address);
+    if (looks && lines.length >= wrong.length) this.#isLookDue = false;
+    const left = this.#owed.size + Math.max(0, wrong.length - most);
+    if (left > 0) throw new Error(`connections of ${left} more addresses are kept, and go with the next passes`);
   }
   /** By a file: it opens its input by name, which it cannot where that is a socket, and one process each would be too many. */
   async #forget(lines: readonly string[]): Promise<void> {
