@@ -156,7 +156,8 @@ async function heartbeats({ quick, say }: BenchOptions): Promise<readonly Figure
   say(`${hosts} hosts beat at a storage agent for ${seconds} s`);
   const report = await reportOf<HeartbeatsReport>(join(import.meta.dirname, "heartbeats-process.ts"), hosts, seconds);
   const { silentPercent, percent, said, acknowledged, slowestMs, residentMiB } = report;
-  if (acknowledged < 0.9 * said) throw new Error(`${acknowledged} of ${said} beats were acknowledged`);
+  // Those of the last second wait for each other when it ends.
+  if (acknowledged < 0.9 * said - hosts / 3) throw new Error(`${acknowledged} of ${said} beats were acknowledged`);
   const heard = `${acknowledged} of ${said} acknowledged, the slowest after ${Math.round(slowestMs)} ms; ${Math.round(residentMiB)} MiB`;
   return [
     {
