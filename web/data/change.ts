@@ -21,6 +21,9 @@ export async function prepared(cell: string, changes: readonly ElementChange[]):
   const path = `/cells/${encodeURIComponent(cell)}`;
   const model = await ask("readModel", "GET", `${path}/model`);
   const version = model.version ?? 0;
+  // Before the text: what stands there already is no reason to write it beside the text, over what is there.
+  const operations = operationsOf(model.value, changes);
+  if (!operations.ok) throw new Refused(0, { code: "exists", message: operations.error });
   const source = await ask("readSource", "GET", `${path}/source`).then(
     ({ value }) => value,
     (error: unknown) => {
@@ -40,7 +43,7 @@ export async function prepared(cell: string, changes: readonly ElementChange[]):
     }
     beside = after.error;
   }
-  const body = JSON.stringify(operationsOf(model.value, changes));
+  const body = JSON.stringify(operations.value);
   return { version, main: null, beside, method: "PATCH", body, type: patchMediaType };
 }
 

@@ -106,6 +106,19 @@ test("the file that has it is the one that is changed", () => {
   });
 });
 
+test("in a JSON text nothing is another than what was meant, or it is refused", () => {
+  const after = (text: string) => patchTexts(bundle(text, "shop.json"), [set("shop/vm", { "x.cpus": null })]);
+  const written = after('{"shop":{"vm":{"x.cpus":2,"x.none":null,"x.text":"\\u0041 \\" 1.0"}}}');
+  assert.ok(written.ok);
+  assert.deepEqual(JSON.parse(written.value.files["shop.json"] ?? ""), {
+    shop: { vm: { "x.none": null, "x.text": 'A " 1.0' } },
+  });
+  for (const other of ['"x.big":9007199254740993', '"x.twice":1,"x.twice":2']) {
+    const why = after(`{"shop":{"vm":{"x.cpus":2},"else":{${other}}}}`);
+    assert.match(why.ok ? "" : why.error, /would not stay as they are written/, other);
+  }
+});
+
 /** What a cell says, by paths. */
 const saidOf = (cell: Cell): object => ({
   cell: [...describedCell(cell)],

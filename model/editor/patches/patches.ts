@@ -127,18 +127,25 @@ const written = (value: Json): string =>
 
 function patchedJson(bundle: Bundle, change: ElementChange): Result<Bundle, string> {
   const { main, files } = bundle;
+  const text = files[main] ?? "";
   let document: Json;
   try {
-    document = JSON.parse(files[main] ?? "") as Json;
+    document = JSON.parse(text) as Json;
   } catch (error) {
     return fail(`${main} is no JSON: ${(error as Error).message}`);
   }
+  if (tokensOf(text) !== JSON.stringify(document))
+    return fail(`${main} has names twice, or numbers, that would not stay as they are written`);
   const after = isObject(document)
     ? inDocument(document, change, change.path.split("/"))
     : fail(`${main} has no components`);
   if (!after.ok) return after;
   return ok({ main, files: { ...files, [main]: `${JSON.stringify(after.value, null, 2)}\n` } });
 }
+
+/** The text without what is between its parts, and its strings as they are always written. */
+const tokensOf = (text: string): string =>
+  text.replaceAll(/"(?:[^"\\]+|\\.)*"|\s+/g, (part) => (part.startsWith('"') ? JSON.stringify(JSON.parse(part)) : ""));
 
 /** The same in a model, as JSON has it. */
 export function inDocument(
@@ -161,6 +168,6 @@ export function inDocument(
   if (!isObject(own)) return fail(`${change.path} does not stand in the text`);
   const { [name]: _, ...others } = holder;
   if (change.kind === "remove") return ok(others);
-  const kept = Object.entries({ ...own, ...change.attributes }).filter(([, value]) => value !== null);
+  const kept = Object.entries({ ...own, ...change.attributes }).filter(([each]) => change.attributes[each] !== null);
   return ok({ ...holder, [name]: Object.fromEntries(kept) as JsonObject });
 }

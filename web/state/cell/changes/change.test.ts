@@ -15,12 +15,29 @@ test("a change beside the text does to the model what it would do to the text", 
   ];
   for (const change of all) {
     const after = inDocument(model, change, change.path.split("/"));
-    const patch = readPatch(operationsOf(model, [change]) as unknown as Json);
-    assert.ok(after.ok && patch.ok);
+    const operations = operationsOf(model, [change]);
+    assert.ok(after.ok && operations.ok);
+    const patch = readPatch(operations.value as unknown as Json);
+    assert.ok(patch.ok);
     const made = patched(model, patch.value);
     assert.ok(made.ok);
     assert.deepEqual(made.value, after.value, JSON.stringify(change));
   }
+});
+
+test("an element more never overwrites one that is there, nor what was added a moment before", () => {
+  const add = (path: string): ElementChange => ({ kind: "add", path, type: "Subnet", attributes: { "x.size": 16 } });
+  const why = operationsOf(model, [add("shop/racks")]);
+  assert.ok(!why.ok);
+  assert.match(why.error, /shop\/racks is there already: change it instead/);
+  assert.ok(!operationsOf(model, [add("shop/net"), add("shop/net")]).ok);
+  assert.ok(operationsOf(model, [{ kind: "remove", path: "shop/racks" }, add("shop/racks")]).ok);
+  const both = operationsOf(model, [add("shop/nets/one"), add("shop/nets/two")]);
+  assert.ok(both.ok);
+  const patch = readPatch(both.value as unknown as Json);
+  const made = patch.ok ? patched(model, patch.value) : patch;
+  const net = { "x.type": "Subnet", "x.size": 16 };
+  assert.deepEqual(made, { ok: true, value: { shop: { ...model.shop, nets: { one: net, two: net } } } });
 });
 
 test("only a text that the model is of is changed", () => {
