@@ -210,7 +210,7 @@ test("a volume and a subnet are written into the text by forms, planned and made
 test("another cell that is named is a ghost with whose consent is missing, until both agree", async () => {
   const { page, end } = await enter();
   const { url, credential } = journeys.served;
-  const put = async (path: string, element: object | boolean): Promise<void> => {
+  const put = async (path: string, element: object | boolean | string): Promise<void> => {
     const headers = { authorization: `Bearer ${credential}`, "content-type": "application/json" };
     const sent = await fetch(`${url}/cells/${path}`, { method: "PUT", headers, body: JSON.stringify(element) });
     assert.ok(sent.ok, await sent.text());
@@ -257,6 +257,8 @@ test("another cell that is named is a ghost with whose consent is missing, until
   await ghost.getByText("bank.cells.internal: its consent is missing").waitFor();
   await put("bank/model/bank/near", rule("//tea.cells.internal/tea/cup", "/bank/web1"));
   await ghost.getByText("bank.cells.internal: both cells agree").waitFor();
+  // Which cell a domain is of, the name of a card says.
+  await put("tea/model/tea/jugCard/x.vifName", "jug");
   await ghost.getByRole("link", { name: "its network" }).click();
   await ghost.getByText("tea.cells.internal: both cells agree").waitFor();
   await end();

@@ -27,8 +27,12 @@ const is = (path: string, phase: ElementState["phase"], ...causes: readonly Caus
   state: { phase, reason: causes.length === 0 ? null : `why ${path}`, causes, since: "", uid: path },
 });
 const bank = { domain: "bank.cells", path: "bank/vault" } as const;
+const card: Element = {
+  ...is("shop/card", "ready"),
+  state: { ...is("shop/card", "ready").state, name: "web.shop.cells" },
+};
 const ghosts = (...elements: readonly Element[]) =>
-  ghostsOf(graph, elements, ["shop", "mill", "kiln.mill"]).map(({ id, cell, missing, consents }) => [
+  ghostsOf(graph, [...elements, card], ["shop", "mill", "kiln.mill"]).map(({ id, cell, missing, consents }) => [
     id,
     cell,
     missing,
@@ -61,7 +65,7 @@ test("of each other cell it is known whose consent is missing, for what, and wha
       ],
       ["//kiln.mill.cells", "kiln.mill", "none", [["shop/far", "none"]]],
     ],
-    "a cell that one may see is told by its name, the longest that fits",
+    "a cell that one may see is told by its name",
   );
   const [first] = ghostsOf(graph, [is("shop/one", "waiting", notAgreed(true))], []);
   assert.equal(first?.missing, "theirs");
@@ -73,4 +77,16 @@ test("what is not known is not said to be agreed, nor what waits for another thi
   const [first, second] = ghosts(is("shop/far", "working", { kind: "directory-unreachable", ...bank }));
   assert.equal(first?.[2], "unknown");
   assert.equal(second?.[2], "unknown");
+});
+
+test("another cell is one of the cloud's by its whole domain, and by none where that is not known", () => {
+  const named = (other: string, name: string | null) => {
+    const elements = [{ ...card, state: { ...card.state, name } }];
+    return ghostsOf(graphOf({ shop: { one: rule(`${other}/x`) } }), elements, ["shop", "bank"])[0]?.cell;
+  };
+  assert.equal(named("bank.cells", "web.shop.cells"), "bank");
+  assert.equal(named("Bank.Cells", "web.shop.cells"), "bank");
+  assert.equal(named("bank.example.org", "web.shop.cells"), null);
+  assert.equal(named("bank.cells", "web.shop.cells.internal"), null);
+  assert.equal(named("bank.cells", null), null);
 });

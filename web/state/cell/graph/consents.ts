@@ -34,6 +34,7 @@ export function ghostsOf(
   cells: readonly string[],
 ): readonly Ghost[] {
   const states = new Map(elements.map(({ path, state }) => [path, state]));
+  const common = commonDomain(elements);
   return nodes
     .filter(({ kind, lane }) => kind === "cell" && lane === otherCells)
     .map(({ id }) => {
@@ -41,7 +42,7 @@ export function ghostsOf(
         .filter(({ from, to }) => from === id || to === id)
         .map((edge) => consentOf(edge, states.get(edge.path) ?? null));
       const missing = order.find((each) => consents.some((consent) => consent.missing === each)) ?? "unknown";
-      return { id, cell: cellOf(id, cells), missing, consents };
+      return { id, cell: cellOf(id, cells, common), missing, consents };
     });
 }
 
@@ -64,11 +65,19 @@ function lacking(causes: readonly Cause[]): Lacking | null {
 /** A rule of ours whose own end the other cell cannot even name needs that of us as well. */
 const whose = (cause: Lacking): Missing => (cause.kind === "not-agreed" && !cause.shown ? "both" : "theirs");
 
-/** A cell's domain begins with its whole name. */
-function cellOf(id: string, cells: readonly string[]): string | null {
-  const domain = id.slice("//".length);
-  const found = cells.filter((cell) => domain.startsWith(`${cell}.`));
-  return found.sort((one, other) => other.length - one.length)[0] ?? null;
+/** What every cell's domain has behind the cell's name, as the names of this one's cards say it; null: none of them has a name. */
+function commonDomain(elements: readonly Element[]): string | null {
+  for (const { cell, state } of elements) {
+    // `web.shop.cells.internal`: the card, the cell, and what is everybody's.
+    const own = state.name?.slice(state.name.indexOf(".") + 1).toLowerCase();
+    if (own?.startsWith(`${cell.toLowerCase()}.`)) return own.slice(cell.length + 1);
+  }
+  return null;
+}
+/** A domain that only begins with a cell's name may be anybody's. */
+function cellOf(id: string, cells: readonly string[], common: string | null): string | null {
+  const domain = id.slice("//".length).toLowerCase();
+  return (common === null ? null : cells.find((cell) => domain === `${cell.toLowerCase()}.${common}`)) ?? null;
 }
 
 /** As it stands beside a cell's name. */
