@@ -3,7 +3,7 @@ import type { Changed } from "../../model/api.ts";
 import type { ElementChange } from "../../model/editor/patches/patches.ts";
 import type { Refused } from "../data/api.ts";
 import { type Prepared, prepared, put } from "../data/change.ts";
-import { besideFields } from "../state/cell/changes/change.ts";
+import { type Allowance, allowedFor, besideFields, whereSays } from "../state/cell/changes/change.ts";
 import { linesOf } from "../state/cell/plan.ts";
 import { useDoing } from "./act.tsx";
 import { Command, Waiting } from "./bits.tsx";
@@ -61,10 +61,12 @@ interface ShownProps {
 /** What a change would do, and the button that does it. */
 export function ChangeShown({ changing, label, fields = [], says = null, commands = [] }: ShownProps) {
   const { cell, planned, said, busy, apply, leave } = changing;
-  const [allowed, setAllowed] = useState<readonly string[]>([]);
+  const [allowance, setAllowance] = useState<Allowance>({ plan: null, paths: [] });
   if (planned === null && said === null && !busy) return null;
   const lost = planned === null ? [] : linesOf(planned.changed.plan).filter(({ losesData }) => losesData);
-  const isSaid = lost.every(({ path }) => allowed.includes(path));
+  const paths = lost.map(({ path }) => path);
+  const allowed = allowedFor(planned, paths, allowance);
+  const isSaid = paths.every((path) => allowed.includes(path));
   const diagnostics = besideFields(said?.refusal.diagnostics ?? [], fields);
   const isBeside = diagnostics.size > 0 && !diagnostics.has("");
   return (
@@ -75,15 +77,11 @@ export function ChangeShown({ changing, label, fields = [], says = null, command
       {planned !== null && (
         <>
           <PlanShown changed={planned.changed} />
-          <p className="hint">
-            {planned.change.beside === null
-              ? `It is written into ${planned.change.main}, whose comments and everything else stay.`
-              : `It changes the model beside the text: ${planned.change.beside}.`}
-          </p>
+          <p className="hint">{whereSays(planned.change)}</p>
         </>
       )}
       {says}
-      <Losses lost={lost} allowed={allowed} onAllow={setAllowed} />
+      <Losses lost={lost} allowed={allowed} onAllow={(paths) => setAllowance({ plan: planned, paths })} />
       <div className="buttons">
         <button
           type="button"

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Bundle, Cell } from "../../cell/cell.ts";
 import { describedAttributes, describedCell } from "../../cell/described.ts";
+import type { Json } from "../../json/json.ts";
 import { readSpecification } from "../../specification/specification.ts";
 import { type ElementChange, patchTexts } from "./patches.ts";
 
@@ -116,6 +117,32 @@ test("in a JSON text nothing is another than what was meant, or it is refused", 
   for (const other of ['"x.big":9007199254740993', '"x.twice":1,"x.twice":2']) {
     const why = after(`{"shop":{"vm":{"x.cpus":2},"else":{${other}}}}`);
     assert.match(why.ok ? "" : why.error, /would not stay as they are written/, other);
+  }
+});
+
+test("what a value is worked out of, a comment in it and a file of several places are left as they are", () => {
+  const why = (value: string, to: Json | null) => {
+    const text = `shop extends Cell {\n  ratio 4;\n  racks extends Pool { x.it ${value}; }\n}\n`;
+    const after = patchTexts(bundle(text), [set("shop/racks", { "x.it": to })]);
+    return after.ok ? null : after.error;
+  };
+  for (const each of ['"a // b"', "4", "-1.5e3", "true", "[]", '[ "a", "b" ]']) assert.equal(why(each, 8), null, each);
+  for (const each of ["ratio", "PARENT:ratio", "(ratio * 2)", "[ratio]"])
+    assert.match(why(each, 8) ?? "", /x\.it with a value that is worked out or stands elsewhere/, each);
+  assert.equal(why("ratio", null), null);
+  for (const to of [8, null]) assert.match(why('["a", /* ours */ "b"]', to) ?? "", /x\.it with a comment in its value/);
+  const files = {
+    "shop.sf": 'shop extends Cell { a extends { #include "disk.sf" } b extends { #include "disk.sf" } }',
+    "disk.sf": "disk extends Volume { x.size 8; }",
+  };
+  const changes: readonly ElementChange[] = [
+    set("shop/a/disk", { "x.size": 9 }),
+    set("shop/a/disk", { "x.persistent": true }),
+    { kind: "remove", path: "shop/a/disk" },
+  ];
+  for (const each of changes) {
+    const after = patchTexts({ main: "shop.sf", files }, [each]);
+    assert.match(after.ok ? "" : after.error, /disk\.sf is included in several places/);
   }
 });
 

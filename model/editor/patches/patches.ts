@@ -37,6 +37,9 @@ function patched(bundle: Bundle, change: ElementChange): Result<Bundle, string> 
   const made: Edit[] = [];
   for (const edit of edits) {
     if (!edit.ok) return edit;
+    const { file } = edit.value;
+    if (view.tree.tops(file).length > 1)
+      return fail(`${file} is included in several places, which would all be changed`);
     made.push(edit.value);
   }
   return ok(applyEdits(bundle, made));
@@ -65,6 +68,8 @@ function setEdits(view: BundleView, { path, attributes }: Extract<ElementChange,
   const added: string[] = [];
   const edits = Object.entries(attributes).flatMap(([name, value]): readonly Edits[] => {
     const member = node.members.get(name);
+    const why = member === undefined || member.from !== null ? null : whyKept(view, member, value === null);
+    if (why !== null) return [fail(`${path} has ${name} with ${why}`)];
     if (value === null) return member === undefined ? [] : [withoutMember(view, `${path}/${name}`, member)];
     if (member === undefined || member.from !== null) {
       added.push(`${name} ${written(value)};`);
@@ -75,6 +80,17 @@ function setEdits(view: BundleView, { path, attributes }: Extract<ElementChange,
     return [ok({ file, start: span.start, end: span.end, text: written(value) })];
   });
   return added.length === 0 ? edits : [...edits, ok(insertion(view, node.file, block, added.join(" ")))];
+}
+
+const scalar = String.raw`(?:"(?:[^"\\]|\\.)*"|-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[LlFfDd]?|true|false)`;
+const literal = new RegExp(String.raw`^(?:${scalar}|\[\s*(?:${scalar}\s*(?:,\s*${scalar}\s*)*)?\])$`, "s");
+/** What of a value would be lost with it that nobody means to take away; null: nothing. */
+function whyKept({ bundle }: BundleView, { attribute }: Member, goes: boolean): string | null {
+  const { value: span, file } = attribute;
+  if (span === null || attribute.component !== null) return null;
+  const text = (bundle.files[file] ?? "").slice(span.start, span.end);
+  if (/\/[/*]/.test(text.replaceAll(/"(?:[^"\\]|\\.)*"/gs, ""))) return "a comment in its value";
+  return goes || literal.test(text) ? null : "a value that is worked out or stands elsewhere";
 }
 
 function editOf(view: BundleView, change: Exclude<ElementChange, { kind: "set" }>): Edits {

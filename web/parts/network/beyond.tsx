@@ -37,7 +37,7 @@ const Consented = ({ consent: { edge, missing, reason, remedy } }: { consent: Co
     {edgeNames[edge.kind]} <code>{edge.path}</code> {edge.says}, {endsOf(edge)}: {missingSays[missing]}
     {reason !== null && <span className="reason">{reason}</span>}
     {remedy !== null && <span className="reason">What would do: {remedy}.</span>}
-    {missing !== "none" && <Command text={commandOf("cells why", edge.path)} />}
+    {missing !== "none" && missing !== "granted" && <Command text={commandOf("cells why", edge.path)} />}
   </li>
 );
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type ElementChange, inDocument } from "../../../../model/editor/patches/patches.ts";
 import type { Json } from "../../../../model/json/json.ts";
 import { patched, readPatch } from "../../../../model/json/patch.ts";
-import { besideFields, operationsOf, whyBeside } from "./change.ts";
+import { allowedFor, besideFields, operationsOf, whereSays, whyBeside } from "./change.ts";
 
 const model = { shop: { "x.type": "Cell", racks: { "x.type": "Pool", "x.cpuRatio": 4 } } };
 test("a change beside the text does to the model what it would do to the text", () => {
@@ -46,6 +46,25 @@ test("only a text that the model is of is changed", () => {
   assert.match(whyBeside(source, 8) ?? "", /of before/);
   assert.match(whyBeside({ ...source, unknown: 1 }, 7) ?? "", /of before/);
   assert.match(whyBeside(null, 7) ?? "", /no text of it is kept/);
+});
+
+test("data is lost only as it was said for the plan that is shown", () => {
+  const [plan, next] = [{}, {}];
+  const allowance = { plan, paths: ["shop/disk", "shop/other"] };
+  assert.deepEqual(allowedFor(plan, ["shop/disk", "shop/more"], allowance), ["shop/disk"]);
+  assert.deepEqual(allowedFor(next, ["shop/disk"], allowance), []);
+});
+
+test("comments are said to stay where there are any", () => {
+  assert.equal(
+    whereSays({ main: "shop.sf", beside: null }),
+    "It is written into shop.sf, whose comments and everything else stay.",
+  );
+  assert.equal(
+    whereSays({ main: "shop.json", beside: null }),
+    "It is written into shop.json, whose lines are laid out anew.",
+  );
+  assert.equal(whereSays({ main: null, beside: "it is old" }), "It changes the model beside the text: it is old.");
 });
 
 test("what was refused stands beside the field that it is about", () => {

@@ -58,6 +58,22 @@ function at(model: Json, path: readonly string[]): Json | undefined {
   return found;
 }
 
+/** Paths whose data may be lost, as they were ticked for one plan. */
+export interface Allowance {
+  readonly plan: object | null;
+  readonly paths: readonly string[];
+}
+/** Of these what counts for a plan: what was ticked for another one says nothing of it, and no more than what it loses. */
+export const allowedFor = (plan: object | null, lost: readonly string[], allowance: Allowance): readonly string[] =>
+  allowance.plan === plan ? lost.filter((path) => allowance.paths.includes(path)) : [];
+
+/** Where a change goes, a sentence. */
+export function whereSays({ main, beside }: { readonly main: string | null; readonly beside: string | null }): string {
+  if (beside !== null) return `It changes the model beside the text: ${beside}.`;
+  const stays = main?.endsWith(".sf") ? "whose comments and everything else stay" : "whose lines are laid out anew";
+  return `It is written into ${main}, ${stays}.`;
+}
+
 /** What was refused, by the field that it is about; under "" what is about none of them. */
 export function besideFields(
   diagnostics: readonly Diagnostic[],

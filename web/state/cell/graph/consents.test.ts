@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ElementState } from "../../../../model/api.ts";
 import type { Cause } from "../../../../model/cause/cause.ts";
 import type { Element } from "../../known.ts";
-import { ghostsOf } from "./consents.ts";
+import { ghostsOf, missingSays } from "./consents.ts";
 import { graphOf } from "./graph.ts";
 
 const rule = (there: string) => ({
@@ -89,4 +89,13 @@ test("another cell is one of the cloud's by its whole domain, and by none where 
   assert.equal(named("bank.example.org", "web.shop.cells"), null);
   assert.equal(named("bank.cells", "web.shop.cells.internal"), null);
   assert.equal(named("bank.cells", null), null);
+});
+
+test("what is granted to another cell needs no word of that one, and is none of it", () => {
+  const lend = { "x.type": "VolumeGrant", "x.volume": "<ref:/shop/disk>", "x.cell": "<ref://bank.cells/>" };
+  const lending = graphOf({ shop: { disk: { "x.type": "Volume" }, lend: { ...lend, "x.grant": "copy" } } });
+  const missing = (phase: ElementState["phase"]) => ghostsOf(lending, [is("shop/lend", phase)], [])[0]?.missing;
+  assert.equal(missing("ready"), "granted");
+  assert.equal(missing("working"), "unknown");
+  assert.doesNotMatch(missingSays.granted, /agree/);
 });

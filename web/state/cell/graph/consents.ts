@@ -7,8 +7,8 @@ import { type Edge, type Graph, otherCells } from "./graph.ts";
  * What passes between two cells needs the word of both: an element is public, a volume is granted, a rule stands in each. A cell
  * knows of another one only what that one shows to it, so whose word is missing is read off the causes that its own elements have.
  */
-/** Whose word is missing; "none": both have said yes; "unknown": nobody can say yet, or another thing is in the way. */
-export type Missing = "none" | "theirs" | "both" | "unknown";
+/** Whose word is missing; "none": both have said yes; "granted": this one has, and the other need not; "unknown": nobody can say yet, or another thing is in the way. */
+export type Missing = "none" | "granted" | "theirs" | "both" | "unknown";
 export interface Consent {
   readonly edge: Edge;
   readonly missing: Missing;
@@ -26,7 +26,7 @@ export interface Ghost {
   readonly consents: readonly Consent[];
 }
 /** Foremost first. */
-const order: readonly Missing[] = ["both", "theirs", "unknown", "none"];
+const order: readonly Missing[] = ["both", "theirs", "unknown", "none", "granted"];
 
 export function ghostsOf(
   { nodes, edges }: Graph,
@@ -47,9 +47,10 @@ export function ghostsOf(
 }
 
 function consentOf(edge: Edge, state: Element["state"] | null): Consent {
+  const given = edge.kind === "grant" ? "granted" : "none";
   const cause = state === null ? null : lacking(state.causes ?? []);
   if (cause !== null) return { edge, missing: whose(cause), reason: state?.reason ?? null, remedy: remedy(cause) };
-  const missing = state?.phase === "ready" ? "none" : "unknown";
+  const missing = state?.phase === "ready" ? given : "unknown";
   return { edge, missing, reason: state?.reason ?? null, remedy: null };
 }
 type Lacking = CauseOf<"foreign-hidden" | "not-granted" | "not-agreed">;
@@ -83,8 +84,15 @@ function cellOf(id: string, cells: readonly string[], common: string | null): st
 /** As it stands beside a cell's name. */
 export const missingSays: Readonly<Record<Missing, string>> = {
   none: "both cells agree",
+  granted: "it is granted, and whether it is used the other cell decides",
   theirs: "its consent is missing",
   both: "its consent and ours are missing",
   unknown: "nobody can say yet whether both agree",
 };
-export const missingSigns: Readonly<Record<Missing, string>> = { none: "✓", theirs: "✕", both: "✕", unknown: "…" };
+export const missingSigns: Readonly<Record<Missing, string>> = {
+  none: "✓",
+  granted: "✓",
+  theirs: "✕",
+  both: "✕",
+  unknown: "…",
+};
