@@ -198,16 +198,27 @@ const serverGoesWithHost = async (t: Testbed, vm: lab.Machine): Promise<void> =>
   await untilBack(t, writer);
 };
 
+/** The second machine is at another host than the first: what that loses is none of the first one's. */
+const standApart = async (t: Testbed): Promise<void> => {
+  const [one, two] = lab.machines;
+  const other = (await lab.untilReady(t, one))?.host;
+  if ((await lab.untilReady(t, two))?.host !== other) return;
+  await lab.cells(t, "move", two, "--to", hosts.find((host) => host !== other) ?? "");
+  await lab.until(
+    `${two} runs at another host than ${one}`,
+    () => lab.stateOf(t, two),
+    (state) => state?.phase === "ready" && state.reason === null && state.host !== other,
+  );
+};
 /** One after the other. Begins and ends with both machines running, and the first one writing. */
 export const storageLosses = async (t: Testbed, context: TestContext): Promise<void> => {
   const [one, two] = lab.machines;
-  const other = (await lab.untilReady(t, one))?.host;
-  if ((await lab.untilReady(t, two))?.host === other)
-    await lab.cells(t, "move", two, "--to", hosts.find((host) => host !== other) ?? "");
   await lab.startWriting(t, one);
   const least = await lab.durable(t, one);
   await serversAreCutOff(t, one);
+  await standApart(t);
   await fenceIsHeldBack(t, context, two);
+  await standApart(t);
   await serverGoesWithHost(t, two);
   await lab.untilReady(t, one);
   await lab.assertWritten(t, one, least);
