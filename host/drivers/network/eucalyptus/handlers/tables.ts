@@ -42,6 +42,12 @@ async function readTable(run: Run, table: string, chain: readonly string[]): Pro
   return printedOf(said.replace(/^-P /gm, ":").replace(/^-N (.*)$/gm, ":$1 -"), table);
 }
 
+/** Right before the next one of ours that is there: what the site has put behind the one before it is asked first, as it was. */
+function placeBefore(jump: string, lines: readonly string[], wanted: readonly string[], behind: number): number {
+  const next = lines.findIndex((line, at) => at > behind && wanted.indexOf(line) > wanted.indexOf(jump));
+  return next === -1 ? behind + 1 : next;
+}
+
 /** What of a chain was put in place, and how it read then. */
 interface Applied {
   readonly plan: string;
@@ -97,7 +103,7 @@ export class TableHandler {
         behind -= 1;
       }
       if (at === -1) {
-        at = behind === -1 ? this.#placeOfFirst(name, jump, lines, wanted) : behind + 1;
+        at = behind === -1 ? this.#placeOfFirst(name, jump, lines, wanted) : placeBefore(jump, lines, wanted, behind);
         changes.push(at === lines.length ? `${before}${jump}` : `-I ${name} ${at + 1} ${jump}`);
         lines.splice(at, 0, jump);
       }
