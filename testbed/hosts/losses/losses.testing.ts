@@ -31,10 +31,10 @@ export const setRoutes = async (
     assert.equal(code, 0, stderr);
   }
 };
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A machine that writes, as it is before something is lost. */
-interface Writer {
+export interface Writer {
   readonly vm: lab.Machine;
   readonly uid: string;
   readonly host: string;
@@ -46,7 +46,7 @@ interface Writer {
   readonly least: number;
   readonly sinceMs: number;
 }
-const writerOf = async (t: Testbed, vm: lab.Machine): Promise<Writer> => {
+export const writerOf = async (t: Testbed, vm: lab.Machine): Promise<Writer> => {
   const { uid = "", host, incarnation = 0 } = (await lab.untilReady(t, vm)) ?? {};
   const disk = await lab.stateOf(t, `${dirname(vm)}/bootvol`);
   assert.ok(host && disk?.server, `${vm} runs at ${host}, with a disk at ${disk?.server}`);
@@ -56,7 +56,7 @@ const writerOf = async (t: Testbed, vm: lab.Machine): Promise<Writer> => {
 };
 
 /** Hosts at which a machine of the VM is there. */
-const runsAt = async (t: Testbed, { uid }: Pick<Writer, "uid">): Promise<readonly string[]> => {
+export const runsAt = async (t: Testbed, { uid }: Pick<Writer, "uid">): Promise<readonly string[]> => {
   const found = await lab.inventory(t, hosts, []);
   return hosts.filter((host) => found[`${host} machines`]?.some((name) => name.includes(uid)));
 };
@@ -68,7 +68,7 @@ const release = async (t: Testbed, writer: Writer): Promise<HaItem | undefined> 
   if (item !== undefined && item.held !== null) await t.cells(["ha", "release", writer.vm]);
   return item;
 };
-const untilDeclared = (t: Testbed, { host, sinceMs }: Writer): Promise<unknown> =>
+export const untilDeclared = (t: Testbed, { host, sinceMs }: Writer): Promise<unknown> =>
   untilEvent(
     t,
     sinceMs,
@@ -76,7 +76,7 @@ const untilDeclared = (t: Testbed, { host, sinceMs }: Writer): Promise<unknown> 
     ({ event, fields }) => event === "presence/declared" && fields.host === host,
   );
 /** Until its fence has begun, and a fencer says what matches. */
-const untilFencing = async (t: Testbed, writer: Writer, by: string, says: RegExp): Promise<void> => {
+export const untilFencing = async (t: Testbed, writer: Writer, by: string, says: RegExp): Promise<void> => {
   await lab.until(
     `${writer.vm} is to be fenced, and ${by} says ${says}`,
     () => release(t, writer),
@@ -84,7 +84,7 @@ const untilFencing = async (t: Testbed, writer: Writer, by: string, says: RegExp
   );
 };
 /** It starts at another host, and writes on; at no host there is another machine of it. */
-const untilElsewhere = async (t: Testbed, writer: Writer): Promise<ElementState | null> => {
+export const untilElsewhere = async (t: Testbed, writer: Writer): Promise<ElementState | null> => {
   const { vm, host, incarnation, uid } = writer;
   const again = await lab.until(
     `${vm} is ready elsewhere`,
@@ -100,7 +100,7 @@ const untilElsewhere = async (t: Testbed, writer: Writer): Promise<ElementState 
   return again;
 };
 /** Whose power was cut, or whose network: it is back, with nothing of what was lost. */
-const untilBack = async (t: Testbed, writer: Writer): Promise<void> => {
+export const untilBack = async (t: Testbed, writer: Writer): Promise<void> => {
   const { host, uid, sinceMs } = writer;
   await setLink(t, host, "up");
   await t.start(host);
