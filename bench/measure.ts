@@ -1,4 +1,5 @@
-import { execFile, execFileSync } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg, release } from "node:os";
 import { promisify } from "node:util";
@@ -65,6 +66,14 @@ export async function othersShare(milliseconds: number): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, milliseconds));
   const after = cpuTimes();
   return (after.busy - before.busy) / Math.max(1, after.all - before.all);
+}
+
+/** A process ends as it stands, and has ended then. */
+export async function killed(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
 }
 
 /** Clock ticks per second in /proc; the kernel's interface fixes it on every architecture that Cells runs on. */

@@ -16,6 +16,7 @@ import { createTestInstallation, type TestInstallation } from "../../runtime/ins
 import { createObserver } from "../../runtime/observation/observer.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { killed } from "../measure.ts";
 import type { HostArguments } from "./host-process.ts";
 
 /*
@@ -117,11 +118,7 @@ export class Cloud {
   }
   /** It ends as it stands. */
   async kill(name: string): Promise<void> {
-    const { child } = this.#host(name);
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
+    await killed(this.#host(name).child);
   }
   /** It starts anew. */
   async revive(name: string): Promise<void> {

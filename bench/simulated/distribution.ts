@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { percentile } from "../measure.ts";
+import { killed, percentile } from "../measure.ts";
 import type { Command, FollowerReport, SourcesReport } from "./distribution-process.ts";
 
 const program = fileURLToPath(new URL("distribution-process.ts", import.meta.url));
@@ -43,10 +43,7 @@ class Party {
     this.#child.kill("SIGCONT");
   }
   async end(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const gone = once(this.#child, "exit");
-    this.#child.kill("SIGKILL");
-    await gone;
+    await killed(this.#child);
   }
 }
 

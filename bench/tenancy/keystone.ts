@@ -1,23 +1,23 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { unpackDebian } from "../../image/debian-packages.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
+import { killed } from "../measure.ts";
+import { patienceMs, serve, untilAnswers } from "./served-by-uwsgi.ts";
 
 /*
  * Debian's Keystone, as its packages have it: Fernet tokens, SQLite, one worker of uWSGI, on loopback. It lies in a directory of its own with the
  * Debian that it needs, whose programs are started in it alone: nothing is installed on the machine, and no service of the package ever starts.
  *
  * The package `keystone` itself is left out: its scripts ask for a database and begin a service, and all that it adds is their configuration.
- * uWSGI's own HTTP server ends each connection with its answer, so each request makes one, as a client of it does.
+ * Each request makes a connection of its own, as a client of it does.
  */
 const run = promisify(execFile);
 const packages = ["python3-keystone", "uwsgi-core", "uwsgi-plugin-python3"];
 const password = "a password of the bench";
-const patienceMs = 120_000;
 
 const configuration = `[DEFAULT]
 log_file = /var/lib/keystone/keystone.log
@@ -58,10 +58,10 @@ export async function startKeystone(directory: string, ends: (() => Promise<void
   const url = `http://127.0.0.1:${port}/v3/`;
   const urls = ["admin", "public", "internal"].flatMap((kind) => [`--bootstrap-${kind}-url`, url]);
   await within(["keystone-manage", "bootstrap", "--bootstrap-password", password, ...urls]);
-  const child = serve(directory, port);
-  ends.push(() => end(child));
+  const child = serve(directory, "/usr/bin/keystone-wsgi-public", port);
+  ends.push(() => killed(child));
   const asked = asker(port);
-  await answers(asked, child);
+  await untilAnswers("Keystone", child, () => asked("GET", null), 401);
   return {
     version: stdout.trim().split("\t")[1] ?? "",
     tokenForPassword: async () => {
@@ -76,21 +76,6 @@ export async function startKeystone(directory: string, ends: (() => Promise<void
       if (status !== 200) throw new Error(`Keystone answered ${status} of a token that it had issued`);
     },
   };
-}
-
-/** All its processes end with the first of their name space. */
-function serve(directory: string, port: number): ChildProcess {
-  const uwsgi = ["uwsgi", "--plugin", "python3", "--http-socket", `127.0.0.1:${port}`];
-  const how = ["--wsgi-file", "/usr/bin/keystone-wsgi-public", "--master", "--processes", "1", "--lazy-apps"];
-  const less = ["--disable-logging", "--buffer-size", "65535"];
-  const alone = ["--pid", "--fork", "--kill-child", "chroot", directory];
-  return spawn("unshare", [...alone, ...uwsgi, ...how, ...less], { stdio: "ignore" });
-}
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const isOver = once(child, "exit");
-  child.kill("SIGKILL");
-  await isOver;
 }
 
 interface Answer {
@@ -119,17 +104,4 @@ function tokenOf({ status, headers }: Answer): string {
   const token = headers["x-subject-token"];
   if (status !== 201 || typeof token !== "string") throw new Error(`Keystone issued no token: ${status}`);
   return token;
-}
-
-async function answers(ask: Ask, child: ChildProcess): Promise<void> {
-  for (const until = performance.now() + patienceMs; ; ) {
-    if (child.exitCode !== null) throw new Error(`Keystone's server ended with ${child.exitCode}`);
-    const is = await ask("GET", null).then(
-      ({ status }) => status === 401,
-      () => false,
-    );
-    if (is) return;
-    if (performance.now() > until) throw new Error(`Keystone did not answer within ${patienceMs / 1000} s`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
 }

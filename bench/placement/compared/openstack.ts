@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { unpackDebian } from "../../../image/debian-packages.ts";
 import { freePort } from "../../../runtime/process/free-port.testing.ts";
 import type { BenchOptions, Figure } from "../../bench.ts";
-import { figureOf, processCpuMs, reportOf } from "../../measure.ts";
+import { figureOf, killed, processCpuMs, reportOf } from "../../measure.ts";
+import { serve, untilAnswers } from "../../tenancy/served-by-uwsgi.ts";
 import { reservedMiB } from "../many-hosts.ts";
 import { hostSize } from "../trace-hosts.ts";
 import { alike } from "./alike.ts";
@@ -19,7 +20,6 @@ import type { AlikeReport } from "./alike-process.ts";
  * process (`ask-nova.py`), since a message bus and a conductor would be in the figure otherwise.
  */
 const packages = ["python3-nova", "python3-placement", "uwsgi-core", "uwsgi-plugin-python3"];
-const patienceMs = 120_000;
 
 export const openStackMethod =
   "placement-api and nova-scheduler of Debian, unpacked beside: one worker of uWSGI on loopback, no Keystone, SQLite; the scheduler's `select_destinations` called in its process, without a message bus, a conductor " +
@@ -89,9 +89,9 @@ export async function askNova(
     await writeFile(join(folder, "etc", name, `${name}.conf`), text);
   }
   await copyFile(join(import.meta.dirname, program), join(folder, program));
-  const child = placement(folder, port);
-  ends.push(() => end(child));
-  await answers(port, child);
+  const child = serve(folder, "/usr/bin/placement-api", port);
+  ends.push(() => killed(child));
+  await untilAnswers("Placement", child, () => fetch(`http://127.0.0.1:${port}/`), 200);
   const sizes = [hostSize.memoryMiB, hostSize.cpus, reservedMiB, alike.memoryMiB, alike.cpus];
   const words = ["python3", `/${program}`, port, hosts, vms, ...sizes].map(String);
   let [said, before] = ["", 0];
@@ -110,33 +110,6 @@ function treeCpuMs(pid: number): number {
   return below.reduce((sum, each) => sum + treeCpuMs(each), processCpuMs(pid));
 }
 const program = "ask-nova.py";
-
-/** All its processes end with the first of their name space. */
-function placement(folder: string, port: number): ChildProcess {
-  const uwsgi = ["uwsgi", "--plugin", "python3", "--http-socket", `127.0.0.1:${port}`];
-  const how = ["--wsgi-file", "/usr/bin/placement-api", "--master", "--processes", "1", "--lazy-apps"];
-  const less = ["--disable-logging", "--buffer-size", "65535"];
-  const alone = ["--pid", "--fork", "--kill-child", "chroot", folder];
-  return spawn("unshare", [...alone, ...uwsgi, ...how, ...less], { stdio: "ignore" });
-}
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const isOver = once(child, "exit");
-  child.kill("SIGKILL");
-  await isOver;
-}
-async function answers(port: number, child: ChildProcess): Promise<void> {
-  for (const until = performance.now() + patienceMs; ; ) {
-    if (child.exitCode !== null) throw new Error(`Placement's server ended with ${child.exitCode}`);
-    const is = await fetch(`http://127.0.0.1:${port}/`).then(
-      ({ status }) => status === 200,
-      () => false,
-    );
-    if (is) return;
-    if (performance.now() > until) throw new Error(`Placement did not answer within ${patienceMs / 1000} s`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}
 
 /** Where it cannot be fetched or does not run, nothing stands beside ours, and why is said. */
 export async function measureOpenStack({ say }: BenchOptions): Promise<readonly Figure[]> {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
 import { metadataAddress } from "../plan/metadata.ts";
 import type { LocalPlan, Table } from "../plan/plan.ts";
+import { ruleText } from "../plan/print.ts";
 import type { Run } from "./run.ts";
 import type { Printed } from "./tables.ts";
 
@@ -40,9 +41,7 @@ export function changedAddresses(before: readonly string[], now: readonly string
   return heldBefore.size === 0 ? [] : differing(heldBefore, holdersOf(now, held));
 }
 const rulesOf = (tables: readonly Table[]): readonly string[] =>
-  tables.flatMap(({ chains }) =>
-    chains.flatMap(({ name, rules }) => rules.map((rule) => `-A ${name} ${rule.join(" ")}`)),
-  );
+  tables.flatMap(({ chains }) => chains.flatMap(({ name, rules }) => rules.map((rule) => ruleText(name, rule))));
 /** What addresses outside are translated to, by tables of a plan. */
 export const translationsOf = (tables: readonly Table[]): Holders => holdersOf(rulesOf(tables), [translated]);
 

@@ -1,4 +1,5 @@
 import type { Chain, Table } from "../plan/plan.ts";
+import { ruleText } from "../plan/print.ts";
 import type { Run } from "./run.ts";
 
 /*
@@ -157,7 +158,7 @@ export class TableHandler {
             ? this.#missingJumps(table, chain, found)
             : [
                 ...(chain.policy === null ? [] : [`-F ${chain.name}`]),
-                ...chain.rules.map((rule) => `-A ${chain.name} ${rule.join(" ")}`),
+                ...chain.rules.map((rule) => ruleText(chain.name, rule)),
               ],
         ),
         // Behind what is put at a place among those that were found; a chain that is written whole has none of them any more.

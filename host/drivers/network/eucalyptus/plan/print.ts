@@ -7,7 +7,8 @@ import type { AddressSet, Chain, DhcpPlan, DhcpSubnet, LocalPlan, Table } from "
  * that the original's recordings have.
  */
 
-const ruleText = (chain: string, rule: readonly string[]): string => `-A ${chain} ${rule.join(" ")}`;
+/** As the kernel's tools print a rule, and take it. */
+export const ruleText = (chain: string, rule: readonly string[]): string => `-A ${chain} ${rule.join(" ")}`;
 
 /** For `iptables-restore`: all tables, with their chains, whole. */
 export const restoreText = (tables: readonly Table[]): string =>
